@@ -1,0 +1,18 @@
+# ujobs: build with PGXS.  Everything a user types is in README.md.
+EXTENSION = ujobs
+EXTVERSION = 0.1.0
+MODULE_big = ujobs
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c)))
+SQL_PARTS = sql/00_schemas.sql sql/10_tables.sql
+DATA_built = ujobs--$(EXTVERSION).sql
+PG_CPPFLAGS = -I$(CURDIR)/src -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wno-sign-compare
+EXTRA_CLEAN = ujobs--$(EXTVERSION).sql
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+ujobs--$(EXTVERSION).sql: $(SQL_PARTS)
+	cat $^ > $@
+
+$(OBJS): $(wildcard src/*/*.h)

@@ -1,0 +1,77 @@
+/*
+ * compat.h: the one place that knows server versions.
+ *
+ * Code elsewhere is written for the newest form and finds the older ones
+ * here.
+ */
+#ifndef UJOBS_CORE_COMPAT_H
+#define UJOBS_CORE_COMPAT_H
+
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "tcop/pquery.h"
+#include "utils/acl.h"
+
+#if PG_VERSION_NUM < 150000
+#error "ujobs needs PostgreSQL 15 or newer"
+#endif
+
+#if PG_VERSION_NUM < 160000
+/* object_aclcheck: one function for every catalog, since 16. */
+static inline AclResult
+object_aclcheck(Oid classid, Oid objectid, Oid roleid, AclMode mode)
+{
+	Assert(classid == ProcedureRelationId);
+	return pg_proc_aclcheck(objectid, roleid, mode);
+}
+#endif
+
+/* Whether this backend owns a temporary schema. */
+static inline bool
+ujobs_compat_has_temp_schema(void)
+{
+	return OidIsValid(MyProc->tempNamespaceId);
+}
+
+/* The local transaction id, which changes whenever a handler commits by itself. */
+static inline LocalTransactionId
+ujobs_compat_lxid(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return MyProc->vxid.lxid;
+#else
+	return MyProc->lxid;
+#endif
+}
+
+/* Flags for BackgroundWorkerInitializeConnectionByOid: 17 can skip rolcanlogin. */
+#if PG_VERSION_NUM >= 170000
+#define UJOBS_COMPAT_CONNECT_FLAGS BGWORKER_BYPASS_ROLELOGINCHECK
+#define UJOBS_COMPAT_OWNER_NEEDS_LOGIN false
+#else
+#define UJOBS_COMPAT_CONNECT_FLAGS 0
+#define UJOBS_COMPAT_OWNER_NEEDS_LOGIN true
+#endif
+
+/* PortalRun lost its run_once argument in 18. */
+static inline bool
+ujobs_compat_portal_run(Portal portal, long count, bool top_level, DestReceiver *dest)
+{
+#if PG_VERSION_NUM >= 180000
+	return PortalRun(portal, count, top_level, dest, dest, NULL);
+#else
+	return PortalRun(portal, count, top_level, true, dest, dest, NULL);
+#endif
+}
+
+/* Named wait events for extensions exist since 17. */
+#if PG_VERSION_NUM >= 170000
+#include "utils/wait_event.h"
+#define UJOBS_COMPAT_WAIT_EVENT(name) WaitEventExtensionNew(name)
+#else
+#define UJOBS_COMPAT_WAIT_EVENT(name) PG_WAIT_EXTENSION
+#endif
+
+#endif							/* UJOBS_CORE_COMPAT_H */

@@ -1,0 +1,174 @@
+/*
+ * crashmark.c: the mapped file $PGDATA/pg_stat_tmp/ujobs.running.
+ *
+ * pg_stat_tmp is left out of base backups, so a copy of the cluster starts
+ * without suspects.  Written by executors (their own entry) and by
+ * dispatchers (suspects of their own database); recovered by whoever makes
+ * the shared memory, under AddinShmemInitLock.
+ *
+ * A new postmaster finds entries after an immediate stop or a power cut, which
+ * no job may be to blame for: such a suspect is never taken for the sure cause.
+ * It runs alone once all the same, because a server with restart_after_crash
+ * off meets its own crashes in this way.
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "utils/timestamp.h"
+
+#include "core/crashmark.h"
+#include "core/shmem.h"
+
+#define MARK_FILE "pg_stat_tmp/ujobs.running"
+#define MARK_MAGIC 0x756a6f31
+
+typedef struct Running
+{
+	Oid			database;
+	int64		job_id;
+} Running;
+
+typedef struct Mark
+{
+	uint32		magic;
+	int32		postmaster_pid; /* with its start time: which postmaster wrote this */
+	int64		postmaster_start;
+	Running		running[UJOBS_MAX_SLOTS];
+	UjobsSuspect suspect[UJOBS_MAX_SUSPECTS];
+} Mark;
+
+static Mark *mark = NULL;
+static bool unavailable = false;
+
+static Mark *
+mark_map(void)
+{
+	int			fd;
+	void	   *address;
+
+	if (mark != NULL || unavailable)
+		return mark;
+	unavailable = true;
+	fd = BasicOpenFile(MARK_FILE, O_RDWR | O_CREAT | PG_BINARY);
+	if (fd < 0)
+	{
+		ereport(LOG, (errcode_for_file_access(),
+					  errmsg("could not open \"%s\": %m", MARK_FILE),
+					  errdetail("A job that crashes the server will not be recognized.")));
+		return NULL;
+	}
+	if (ftruncate(fd, sizeof(Mark)) != 0)
+	{
+		close(fd);
+		return NULL;
+	}
+	address = mmap(NULL, sizeof(Mark), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (address == MAP_FAILED)
+		return NULL;
+	mark = address;
+	unavailable = false;
+	return mark;
+}
+
+static void
+suspect_add(Mark *m, Oid database, int64 job_id, bool alone)
+{
+	UjobsSuspect *free_entry = NULL;
+
+	for (int i = 0; i < UJOBS_MAX_SUSPECTS; i++)
+	{
+		UjobsSuspect *s = &m->suspect[i];
+
+		if (s->job_id == job_id && s->database == database)
+		{
+			s->crashes++;
+			s->alone = alone;
+			return;
+		}
+		if (s->job_id == 0 && free_entry == NULL)
+			free_entry = s;
+	}
+	if (free_entry == NULL)
+		return;
+	free_entry->database = database;
+	free_entry->crashes = 1;
+	free_entry->alone = alone;
+	free_entry->job_id = job_id;
+}
+
+void
+ujobs_crashmark_recover(void)
+{
+	Mark	   *m = mark_map();
+	int			running = 0;
+	bool		same_postmaster;
+
+	if (m == NULL)
+		return;
+	if (m->magic != MARK_MAGIC)
+	{
+		memset(m, 0, sizeof(*m));
+		m->magic = MARK_MAGIC;
+	}
+	same_postmaster = m->postmaster_pid == PostmasterPid &&
+		m->postmaster_start == (int64) PgStartTime;
+	m->postmaster_pid = PostmasterPid;
+	m->postmaster_start = (int64) PgStartTime;
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+		running += m->running[i].job_id != 0;
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		Running    *r = &m->running[i];
+
+		if (r->job_id == 0)
+			continue;
+		suspect_add(m, r->database, r->job_id, running == 1 && same_postmaster);
+		r->job_id = 0;
+	}
+}
+
+void
+ujobs_crashmark_set(int slot, Oid database, int64 job_id)
+{
+	Mark	   *m = mark_map();
+
+	if (m == NULL)
+		return;
+	m->running[slot].database = database;
+	m->running[slot].job_id = job_id;
+}
+
+int
+ujobs_crashmark_suspects(Oid database, UjobsSuspect *out, int max)
+{
+	Mark	   *m = mark_map();
+	int			n = 0;
+
+	for (int i = 0; m != NULL && i < UJOBS_MAX_SUSPECTS && n < max; i++)
+	{
+		if (m->suspect[i].job_id != 0 && m->suspect[i].database == database)
+			out[n++] = m->suspect[i];
+	}
+	return n;
+}
+
+void
+ujobs_crashmark_clear(Oid database, int64 job_id)
+{
+	Mark	   *m = mark_map();
+
+	for (int i = 0; m != NULL && i < UJOBS_MAX_SUSPECTS; i++)
+	{
+		UjobsSuspect *s = &m->suspect[i];
+
+		if (s->job_id == job_id && s->database == database)
+			s->job_id = 0;
+	}
+}

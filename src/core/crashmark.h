@@ -1,0 +1,39 @@
+/*
+ * crashmark.h: which job each executor ran, kept over a crash of the server.
+ *
+ * A small file mapped into memory, written without WAL and without fsync: a
+ * crash of a process leaves it in the page cache.  After a crash of the
+ * machine it is stale or gone, and no job was to blame.
+ */
+#ifndef UJOBS_CORE_CRASHMARK_H
+#define UJOBS_CORE_CRASHMARK_H
+
+#include "postgres.h"
+
+#define UJOBS_MAX_SUSPECTS 64
+
+typedef struct UjobsSuspect
+{
+	Oid			database;
+	uint32		crashes;		/* how often it was running when the server crashed */
+	bool		alone;			/* nothing else ran the last time */
+	int64		job_id;			/* 0 = free entry */
+} UjobsSuspect;
+
+/*
+ * Once after (re)start, with the shared memory still empty: turns the jobs
+ * that were running into suspects.  Never raises; without the file it logs
+ * and the engine runs unmarked.
+ */
+extern void ujobs_crashmark_recover(void);
+
+/* This executor now runs the job (0: none).  A plain store, no system call. */
+extern void ujobs_crashmark_set(int slot, Oid database, int64 job_id);
+
+/* Copies the suspects of a database; returns their number. */
+extern int	ujobs_crashmark_suspects(Oid database, UjobsSuspect *out, int max);
+
+/* The suspect was dealt with: its attempt counted, or it ended well. */
+extern void ujobs_crashmark_clear(Oid database, int64 job_id);
+
+#endif							/* UJOBS_CORE_CRASHMARK_H */

@@ -1,0 +1,142 @@
+/*
+ * query.c: the narrow seam to SPI.
+ */
+#include "postgres.h"
+
+#include "executor/spi.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "core/query.h"
+
+void
+ujobs_bind_text(UjobsArgs *args, const char *value)
+{
+	if (value == NULL)
+		ujobs_bind_null(args);
+	else
+		ujobs_bind(args, CStringGetTextDatum(value));
+}
+
+void
+ujobs_bind_jsonb(UjobsArgs *args, Jsonb *value)
+{
+	if (value == NULL)
+		ujobs_bind_null(args);
+	else
+		ujobs_bind(args, JsonbPGetDatum(value));
+}
+
+static void
+prepare(UjobsStatement *statement)
+{
+	SPIPlanPtr	plan = SPI_prepare(statement->sql, statement->nargs, statement->argtypes);
+
+	if (plan == NULL)
+		elog(ERROR, "could not prepare statement \"%s\": %s", statement->name,
+			 SPI_result_code_string(SPI_result));
+	SPI_keepplan(plan);
+	statement->plan = plan;
+}
+
+static UjobsResult
+run(UjobsStatement *statement, UjobsArgs *args, bool read_only)
+{
+	UjobsResult result;
+	int			rc;
+
+	if (args != NULL && args->n != statement->nargs)
+		elog(ERROR, "statement \"%s\" takes %d arguments, got %d", statement->name,
+			 statement->nargs, args->n);
+	if (statement->plan == NULL)
+		prepare(statement);
+	rc = SPI_execute_plan(statement->plan, args ? args->value : NULL,
+						  args ? args->null : NULL, read_only, 0);
+	if (rc < 0)
+		elog(ERROR, "statement \"%s\" failed: %s", statement->name,
+			 SPI_result_code_string(rc));
+	result.rows = SPI_processed;
+	result.table = SPI_tuptable;
+	return result;
+}
+
+UjobsResult
+ujobs_query_run(UjobsStatement *statement, UjobsArgs *args)
+{
+	return run(statement, args, false);
+}
+
+UjobsResult
+ujobs_query_read(UjobsStatement *statement, UjobsArgs *args)
+{
+	return run(statement, args, true);
+}
+
+static Datum
+column_datum(const UjobsResult *result, uint64 row, int column, bool *isnull)
+{
+	return SPI_getbinval(result->table->vals[row], result->table->tupdesc, column + 1, isnull);
+}
+
+bool
+ujobs_result_is_null(const UjobsResult *result, uint64 row, int column)
+{
+	bool		isnull;
+
+	(void) column_datum(result, row, column, &isnull);
+	return isnull;
+}
+
+Datum
+ujobs_result_datum(const UjobsResult *result, uint64 row, int column)
+{
+	bool		isnull;
+	Datum		value = column_datum(result, row, column, &isnull);
+
+	return isnull ? (Datum) 0 : value;
+}
+
+Datum
+ujobs_result_copy(const UjobsResult *result, uint64 row, int column, MemoryContext into)
+{
+	Form_pg_attribute attribute = TupleDescAttr(result->table->tupdesc, column);
+	bool		isnull;
+	Datum		value = column_datum(result, row, column, &isnull);
+	MemoryContext old;
+
+	if (isnull)
+		return (Datum) 0;
+	old = MemoryContextSwitchTo(into);
+	if (attribute->attlen == -1)
+		value = PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
+	else
+		value = datumCopy(value, attribute->attbyval, attribute->attlen);
+	MemoryContextSwitchTo(old);
+	return value;
+}
+
+char *
+ujobs_result_text(const UjobsResult *result, uint64 row, int column, MemoryContext into)
+{
+	bool		isnull;
+	Datum		value = column_datum(result, row, column, &isnull);
+	MemoryContext old;
+	char	   *string;
+
+	if (isnull)
+		return NULL;
+	old = MemoryContextSwitchTo(into);
+	string = TextDatumGetCString(value);
+	MemoryContextSwitchTo(old);
+	return string;
+}
+
+Jsonb *
+ujobs_result_jsonb(const UjobsResult *result, uint64 row, int column, MemoryContext into)
+{
+	Datum		value = ujobs_result_copy(result, row, column, into);
+
+	return value == (Datum) 0 ? NULL : (Jsonb *) DatumGetPointer(value);
+}

@@ -1,0 +1,259 @@
+/*
+ * wakeup.c: commit hints, step 2 of the walk of a job.
+ *
+ * One transaction callback per backend, registered at the first note.  At
+ * XACT_EVENT_COMMIT the rows are visible to everybody, so whoever is woken
+ * finds them.  The callback neither allocates nor raises: the area was
+ * attached when the note was made.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "core/wakeup.h"
+
+#define MAX_NOTES 1024			/* beyond it a rescan is cheaper than hints */
+#define MAX_FINISHED 1024
+
+static UjobsHint *notes = NULL;
+static int64 *finished = NULL;
+static int	n_notes = 0;
+static int	n_finished = 0;
+static bool note_rescan = false;
+static bool note_launcher = false;
+static bool note_any = false;
+static UjobsEngine *my_engine = NULL;	/* found at note time; entries never move */
+
+static void
+notes_clear(void)
+{
+	n_notes = n_finished = 0;
+	note_rescan = note_launcher = note_any = false;
+}
+
+/* Copies hints into the ring; false when it is full. */
+static bool
+ring_push(UjobsArea *area, const UjobsHint *hints, int n)
+{
+	bool		fits;
+
+	SpinLockAcquire(&area->hint_lock);
+	fits = area->hint_tail - area->hint_head + n <= UJOBS_HINT_RING_SIZE;
+	if (fits)
+	{
+		for (int i = 0; i < n; i++)
+			area->hint[area->hint_tail++ % UJOBS_HINT_RING_SIZE] = hints[i];
+	}
+	SpinLockRelease(&area->hint_lock);
+	return fits;
+}
+
+static bool
+push_all(UjobsArea *area)
+{
+	for (int i = 0; i < n_notes; i += 32)
+	{
+		if (!ring_push(area, notes + i, Min(32, n_notes - i)))
+			return false;
+	}
+	return true;
+}
+
+static void
+wake_waiters(UjobsArea *area)
+{
+	if (pg_atomic_read_u32(&area->waiters) == 0)
+		return;
+	SpinLockAcquire(&area->waiter_lock);
+	for (int i = 0; i < UJOBS_MAX_WAITERS; i++)
+	{
+		UjobsWaiter *w = &area->waiter[i];
+
+		if (w->job_id == 0)
+			continue;
+		for (int j = 0; j < n_finished; j++)
+		{
+			if (finished[j] == w->job_id)
+				SetLatch(w->latch);
+		}
+		if (n_finished == MAX_FINISHED)
+			SetLatch(w->latch); /* more ended than were noted */
+	}
+	SpinLockRelease(&area->waiter_lock);
+}
+
+static void
+publish(void)
+{
+	UjobsArea  *area = ujobs_shmem_area_attached();
+
+	if (note_launcher)
+	{
+		UjobsControl *control = ujobs_shmem_control();
+
+		pg_atomic_write_u32(&control->launcher_rung, 1);
+		if (control->launcher_latch != NULL)
+			SetLatch(control->launcher_latch);
+	}
+	if (my_engine == NULL)
+		return;
+	if (area != NULL && n_finished > 0)
+		wake_waiters(area);
+	if (n_notes == 0 && !note_rescan)
+		return;
+	if (note_rescan || area == NULL || !push_all(area))
+		pg_atomic_write_u32(&my_engine->dirty, 1);
+	pg_memory_barrier();
+	if (my_engine->dispatcher_latch != NULL)
+		SetLatch(my_engine->dispatcher_latch);
+}
+
+static void
+at_xact_event(XactEvent event, void *arg)
+{
+	if (!note_any)
+		return;
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+			publish();
+			notes_clear();
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:	/* COMMIT PREPARED asks for a rescan */
+			notes_clear();
+			break;
+		default:
+			break;
+	}
+}
+
+/* Everything the callback needs, made while raising is still allowed. */
+static void
+note_prepare(void)
+{
+	if (notes == NULL)
+	{
+		notes = MemoryContextAlloc(TopMemoryContext, MAX_NOTES * sizeof(UjobsHint));
+		finished = MemoryContextAlloc(TopMemoryContext, MAX_FINISHED * sizeof(int64));
+		RegisterXactCallback(at_xact_event, NULL);
+	}
+	if (!note_any)
+	{
+		/* An engine that starts after this scans after our commit or is told by dirty. */
+		my_engine = ujobs_shmem_engine(MyDatabaseId, true);
+		(void) ujobs_shmem_area(false);
+		note_any = true;
+	}
+}
+
+void
+ujobs_wakeup_note(const UjobsHint *hint)
+{
+	note_prepare();
+	if (n_notes == MAX_NOTES)
+		note_rescan = true;
+	else
+		notes[n_notes++] = *hint;
+}
+
+void
+ujobs_wakeup_note_finished(int64 job_id)
+{
+	note_prepare();
+	if (n_finished < MAX_FINISHED)
+		finished[n_finished++] = job_id;
+}
+
+void
+ujobs_wakeup_note_rescan(void)
+{
+	note_prepare();
+	note_rescan = true;
+}
+
+void
+ujobs_wakeup_note_launcher(void)
+{
+	note_prepare();
+	note_launcher = true;
+}
+
+void
+ujobs_wakeup_rescan_now(void)
+{
+	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, false);
+
+	if (engine == NULL)
+		return;
+	pg_atomic_write_u32(&engine->dirty, 1);
+	if (engine->dispatcher_latch != NULL)
+		SetLatch(engine->dispatcher_latch);
+}
+
+void
+ujobs_wakeup_dispatcher(void)
+{
+	if (my_engine == NULL)
+		my_engine = ujobs_shmem_engine(MyDatabaseId, false);
+	if (my_engine != NULL && my_engine->dispatcher_latch != NULL)
+		SetLatch(my_engine->dispatcher_latch);
+}
+
+int
+ujobs_wakeup_wait(int64 job_id)
+{
+	UjobsArea  *area = ujobs_shmem_area(false);
+	int			index = -1;
+
+	if (area == NULL)
+		return -1;
+	SpinLockAcquire(&area->waiter_lock);
+	for (int i = 0; i < UJOBS_MAX_WAITERS && index < 0; i++)
+	{
+		if (area->waiter[i].job_id == 0)
+		{
+			area->waiter[i].job_id = job_id;
+			area->waiter[i].latch = MyLatch;
+			index = i;
+		}
+	}
+	SpinLockRelease(&area->waiter_lock);
+	if (index >= 0)
+		pg_atomic_fetch_add_u32(&area->waiters, 1);
+	return index;
+}
+
+void
+ujobs_wakeup_unwait(int index)
+{
+	UjobsArea  *area = ujobs_shmem_area_attached();
+
+	if (index < 0 || area == NULL)
+		return;
+	SpinLockAcquire(&area->waiter_lock);
+	area->waiter[index].job_id = 0;
+	SpinLockRelease(&area->waiter_lock);
+	pg_atomic_fetch_sub_u32(&area->waiters, 1);
+}
+
+int
+ujobs_wakeup_take(UjobsHint *hints, int max)
+{
+	UjobsArea  *area = ujobs_shmem_area_attached();
+	int			n = 0;
+
+	SpinLockAcquire(&area->hint_lock);
+	while (n < max && area->hint_head != area->hint_tail)
+		hints[n++] = area->hint[area->hint_head++ % UJOBS_HINT_RING_SIZE];
+	SpinLockRelease(&area->hint_lock);
+	return n;
+}
+
+bool
+ujobs_wakeup_take_dirty(UjobsEngine *engine)
+{
+	return pg_atomic_exchange_u32(&engine->dirty, 0) != 0;
+}

@@ -1,0 +1,45 @@
+/*
+ * wakeup.h: what a transaction tells the engine when, and only when, it commits.
+ *
+ * A change of rows that may start, stop or redirect work is noted during the
+ * transaction and published right after commit, when every other session can
+ * see the rows.  A savepoint rolled back leaves a false note, which costs one
+ * look-up.  Notes are bounded; beyond the bound the engine rescans.
+ */
+#ifndef UJOBS_CORE_WAKEUP_H
+#define UJOBS_CORE_WAKEUP_H
+
+#include "core/shmem.h"
+
+/* Publish this hint at commit.  May allocate and attach; call inside a transaction. */
+extern void ujobs_wakeup_note(const UjobsHint *hint);
+
+/* The job ends in this transaction: wake those who wait for it at commit. */
+extern void ujobs_wakeup_note_finished(int64 job_id);
+
+/* At commit make the dispatcher rescan: rows changed that no hint describes. */
+extern void ujobs_wakeup_note_rescan(void);
+
+/* At commit make the launcher look at this database (CREATE EXTENSION, start_workers). */
+extern void ujobs_wakeup_note_launcher(void);
+
+/* Rescan now, outside any transaction's fate: COMMIT PREPARED, bulk loads. */
+extern void ujobs_wakeup_rescan_now(void);
+
+/* Set the dispatcher's latch now; safe anywhere. */
+extern void ujobs_wakeup_dispatcher(void);
+
+/*
+ * Wait for the end of a job, registered before the caller looks at its row:
+ * returns an index for ujobs_wakeup_unwait, or -1 when the list is full (poll).
+ */
+extern int	ujobs_wakeup_wait(int64 job_id);
+extern void ujobs_wakeup_unwait(int index);
+
+/* The dispatcher's side: take up to max hints; false when the ring is empty. */
+extern int	ujobs_wakeup_take(UjobsHint *hints, int max);
+
+/* The dispatcher's side: were hints lost since the last call? */
+extern bool ujobs_wakeup_take_dirty(UjobsEngine *engine);
+
+#endif							/* UJOBS_CORE_WAKEUP_H */

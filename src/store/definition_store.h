@@ -1,0 +1,35 @@
+/*
+ * definition_store.h: job definitions and their grants; read through a cache
+ * per session that other sessions' changes invalidate at their commit.
+ *
+ * A change calls ujobs_definition_invalidate, which sends a relcache
+ * invalidation of the definition table (PostgreSQL's own, transactional) and
+ * notes a hint for the dispatcher.
+ */
+#ifndef UJOBS_STORE_DEFINITION_STORE_H
+#define UJOBS_STORE_DEFINITION_STORE_H
+
+#include "core/identity.h"
+#include "model/job.h"
+
+/*
+ * The live definition of that name, or NULL.  The pointer is valid until the
+ * next call into this store that may load (copy what you keep over user
+ * code).  Opens its own identity section only on a cache miss.
+ */
+extern const UjobsDefinition *ujobs_definition_by_name(const char *name);
+
+/* The same by id; finds dropped definitions too (dropped is set). NULL: no row at all. */
+extern const UjobsDefinition *ujobs_definition_by_id(int32 id);
+
+/* To be called in the transaction that changed a definition, grant or queue. */
+extern void ujobs_definition_invalidate(void);
+
+/* May the role enqueue (or work) it: its owner's members, superusers, grantees. */
+extern bool ujobs_definition_may_enqueue(const UjobsDefinition *definition, Oid role);
+extern bool ujobs_definition_may_work(const UjobsDefinition *definition, Oid role);
+
+/* Is the role the owner, a member of it, or a superuser? */
+extern bool ujobs_definition_may_control(const UjobsDefinition *definition, Oid role);
+
+#endif							/* UJOBS_STORE_DEFINITION_STORE_H */

@@ -1,0 +1,58 @@
+/*
+ * job_store.h: a job's row while it runs: fetched at the start, settled at the end.
+ *
+ * Every function here needs an open identity section and a transaction, and
+ * notes the hints that its change calls for.
+ */
+#ifndef UJOBS_STORE_JOB_STORE_H
+#define UJOBS_STORE_JOB_STORE_H
+
+#include "core/identity.h"
+#include "model/job.h"
+
+/* Note that the row may start at due_at. */
+extern void ujobs_job_announce(int64 id, int32 definition_id, const char *queue, int16 priority, TimestampTz due_at);
+
+/*
+ * Reads the rows of these ids that may run now (pending or suspended, due,
+ * not leased), in the order of ids.  Returns UjobsJob * in identity->caller.
+ */
+extern List *ujobs_job_fetch(UjobsIdentity *identity, const int64 *ids, int n, TimestampTz now);
+
+/* One finished attempt of a batch. */
+typedef struct UjobsFinish
+{
+	const UjobsJob *job;
+	Jsonb	   *result;			/* NULL = SQL NULL */
+	TimestampTz started_at;
+	int64		retention;		/* us */
+} UjobsFinish;
+
+/*
+ * Moves the rows to history as done, guarded by id and revision.  False when
+ * one of them is no longer ours: the caller must abort.
+ */
+extern bool ujobs_job_finish(const UjobsFinish *finish, int n, TimestampTz now);
+
+/* What a failed or suspended attempt leaves behind. */
+typedef struct UjobsVerdict
+{
+	UjobsOutcomeKind outcome;	/* RETRY, DEAD, CANCELLED or SUSPENDED */
+	int32		attempt;		/* to record */
+	TimestampTz due_at;			/* RETRY and SUSPENDED */
+	TimestampTz started_at;
+	int64		retention;		/* us, for DEAD and CANCELLED */
+	Jsonb	   *error;			/* last_error */
+	const char *reason;			/* NULL or a sentence */
+} UjobsVerdict;
+
+/* Records the verdict, guarded by id and revision; false when the row is not ours. */
+extern bool ujobs_job_settle(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now);
+
+/* The retention that applies to a finished job of this definition, in us. */
+extern int64 ujobs_job_retention(const UjobsDefinition *definition, UjobsOutcomeKind outcome);
+
+/* The history partition (0..31) of a row that expires then. */
+extern int16 ujobs_history_slot(TimestampTz expires_at);
+
+#endif							/* UJOBS_STORE_JOB_STORE_H */
