@@ -4,8 +4,10 @@
 #include "postgres.h"
 
 #include "executor/spi.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -29,10 +31,40 @@ ujobs_bind_jsonb(UjobsArgs *args, Jsonb *value)
 		ujobs_bind(args, JsonbPGetDatum(value));
 }
 
+void
+ujobs_bind_array(UjobsArgs *args, Oid element, Datum *values, bool *nulls, int n)
+{
+	int16		length;
+	bool		by_value;
+	char		alignment;
+	int			lower_bound = 1;
+
+	get_typlenbyvalalign(element, &length, &by_value, &alignment);
+	ujobs_bind(args, PointerGetDatum(construct_md_array(values, nulls, 1, &n, &lower_bound,
+														element, length, by_value, alignment)));
+}
+
+/*
+ * Plans are generic and made when the table may still be empty; a plan that
+ * scans the table would then be kept while it grows.  Ours always have an
+ * index to use, so planning happens with the alternatives off.  The settings
+ * go with the identity section.
+ */
+static void
+pin_planner(void)
+{
+	static const char *const off[] = {"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"};
+
+	for (int i = 0; i < lengthof(off); i++)
+		(void) set_config_option(off[i], "off", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+}
+
 static void
 prepare(UjobsStatement *statement)
 {
-	SPIPlanPtr	plan = SPI_prepare(statement->sql, statement->nargs, statement->argtypes);
+	SPIPlanPtr	plan = SPI_prepare_cursor(statement->sql, statement->nargs, statement->argtypes,
+										  CURSOR_OPT_GENERIC_PLAN);
 
 	if (plan == NULL)
 		elog(ERROR, "could not prepare statement \"%s\": %s", statement->name,
@@ -52,11 +84,14 @@ run(UjobsStatement *statement, UjobsArgs *args, bool read_only)
 			 statement->nargs, args->n);
 	if (statement->plan == NULL)
 		prepare(statement);
+	if (!statement->planned || !SPI_plan_is_valid(statement->plan))
+		pin_planner();
 	rc = SPI_execute_plan(statement->plan, args ? args->value : NULL,
 						  args ? args->null : NULL, read_only, 0);
 	if (rc < 0)
 		elog(ERROR, "statement \"%s\" failed: %s", statement->name,
 			 SPI_result_code_string(rc));
+	statement->planned = true;
 	result.rows = SPI_processed;
 	result.table = SPI_tuptable;
 	return result;

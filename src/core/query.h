@@ -24,6 +24,7 @@ typedef struct UjobsStatement
 	int			nargs;
 	Oid			argtypes[UJOBS_MAX_ARGS];
 	struct _SPI_plan *plan;		/* this session's, NULL before the first run */
+	bool		planned;
 } UjobsStatement;
 
 /* Arguments are bound in order; a bind after the last one is an error. */
@@ -69,6 +70,12 @@ ujobs_bind_maybe(UjobsArgs *args, Datum value)
 /* C strings as text; NULL binds NULL. */
 extern void ujobs_bind_text(UjobsArgs *args, const char *value);
 extern void ujobs_bind_jsonb(UjobsArgs *args, Jsonb *value);	/* NULL binds NULL */
+
+/*
+ * Arrays of pass-by-value or jsonb elements; nulls may be NULL.  Built in the
+ * current context.
+ */
+extern void ujobs_bind_array(UjobsArgs *args, Oid element, Datum *values, bool *nulls, int n);
 
 /* Runs a statement with a fresh snapshot (see the effects of this transaction). */
 extern UjobsResult ujobs_query_run(UjobsStatement *statement, UjobsArgs *args);

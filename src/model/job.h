@@ -86,7 +86,7 @@ typedef struct UjobsJob
 	int32		definition_id;
 	int32		revision;
 	UjobsState	state;
-	int32		attempt;		/* begun and recorded */
+	int32		attempt;		/* as recorded; once begun, the running one */
 	int32		max_attempts;
 	int16		priority;
 	TimestampTz due_at;
@@ -96,6 +96,7 @@ typedef struct UjobsJob
 	char	   *enqueued_by;
 	char	   *traceparent;
 	Jsonb	   *input;
+	bool		resumed;		/* goes on with the attempt recorded, begins none */
 } UjobsJob;
 
 /* How an attempt ended. */

@@ -8,12 +8,29 @@
 
 #include "catalog/pg_type.h"
 
+#include "lib/stringinfo.h"
+#include "utils/memutils.h"
+
 #include "store/catalogue.h"
 
 #define DEFINITION_COLUMNS \
 	"select id, name, kind, handler, owner, owner_name, idempotency_key, tenant, input_schema, retry,\n" \
 	"       queue, priority, concurrency, timeout, step_timeout, batch, retention, dropped_at is not null\n" \
 	"  from ujobs_internal.definition\n"
+
+#define RUN_COLUMNS \
+	"select id, definition_id, revision, state, attempt, max_attempts, priority, due_at, run_id,\n" \
+	"       queue, tenant, enqueued_by, traceparent, input, started_at is not null and state = 's'\n" \
+	"  from ujobs_internal.job\n"
+
+/* What a history row takes over from the live row; the rest differs by outcome. */
+#define KEPT_COLUMNS \
+	"id, run_at, created_at, definition_id, enqueued_role, max_attempts, priority, run_id, queue, tenant, key,\n" \
+	"       input, enqueued_by, traceparent"
+
+#define GONE_COLUMNS \
+	"j.id, j.run_at, j.created_at, j.definition_id, j.enqueued_role, j.max_attempts, j.priority, j.run_id, j.queue,\n" \
+	"              j.tenant, j.key, j.input, j.enqueued_by, j.traceparent"
 
 static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 	/* definition_store */
@@ -46,15 +63,223 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 	/* control_store */
 
 	/* job_store */
+	[UJOBS_SQL_JOB_FETCH] = {
+		"job_fetch",
+		"/* ujobs:job_fetch */\n"
+		RUN_COLUMNS
+		" where id = $1\n"
+		"   and due_at <= $2\n"
+		"   and state <> 'l'",
+		2, {INT8OID, TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_JOB_FETCH_MANY] = {
+		"job_fetch_many",
+		"/* ujobs:job_fetch_many */\n"
+		RUN_COLUMNS
+		" where id = any ($1)\n"
+		"   and due_at <= $2\n"
+		"   and state <> 'l'",
+		2, {INT8ARRAYOID, TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_JOB_FINISH] = {
+		"job_finish",
+		"/* ujobs:job_finish */\n"
+		"with gone as (\n"
+		"    delete from ujobs_internal.job j\n"
+		"     where id = $1\n"
+		"       and revision = $2\n"
+		"    returning " GONE_COLUMNS ")\n"
+		"insert into ujobs_internal.job_history\n"
+		"       (" KEPT_COLUMNS ",\n"
+		"       state, slot, attempt, result, started_at, finished_at, expires_at)\n"
+		"select " KEPT_COLUMNS ",\n"
+		"       'd', $3, $4, $5, $6, $7, $8\n"
+		"  from gone",
+		8, {INT8OID, INT4OID, INT2OID, INT4OID, JSONBOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_JOB_FINISH_MANY] = {
+		"job_finish_many",
+		"/* ujobs:job_finish_many */\n"
+		"with gone as (\n"
+		"    delete from ujobs_internal.job j\n"
+		"     using unnest($1, $2, $4, $5, $6) as u (id, revision, attempt, result, started_at)\n"
+		"     where j.id = u.id\n"
+		"       and j.revision = u.revision\n"
+		"    returning " GONE_COLUMNS ",\n"
+		"              u.attempt, u.result, u.started_at)\n"
+		"insert into ujobs_internal.job_history\n"
+		"       (" KEPT_COLUMNS ",\n"
+		"       state, slot, attempt, result, started_at, finished_at, expires_at)\n"
+		"select " KEPT_COLUMNS ",\n"
+		"       'd', $3, attempt, result, started_at, $7, $8\n"
+		"  from gone",
+		8, {INT8ARRAYOID, INT4ARRAYOID, INT2OID, INT4ARRAYOID, JSONBARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_JOB_FINISH_UNKEPT] = {
+		"job_finish_unkept",
+		"/* ujobs:job_finish_unkept */\n"
+		"delete from ujobs_internal.job j\n"
+		" using unnest($1, $2) as u (id, revision)\n"
+		" where j.id = u.id\n"
+		"   and j.revision = u.revision",
+		2, {INT8ARRAYOID, INT4ARRAYOID}
+	},
+	[UJOBS_SQL_JOB_RETRY] = {
+		"job_retry",
+		"/* ujobs:job_retry */\n"
+		"update ujobs_internal.job\n"
+		"   set state = $3,\n"
+		"       attempt = $4,\n"
+		"       due_at = $5,\n"
+		"       last_error = $6,\n"
+		"       reason = $7,\n"
+		"       revision = revision + 1\n"
+		" where id = $1\n"
+		"   and revision = $2",
+		7, {INT8OID, INT4OID, CHAROID, INT4OID, TIMESTAMPTZOID, JSONBOID, TEXTOID}
+	},
+	[UJOBS_SQL_JOB_END] = {
+		"job_end",
+		"/* ujobs:job_end */\n"
+		"with gone as (\n"
+		"    delete from ujobs_internal.job j\n"
+		"     where id = $1\n"
+		"       and revision = $2\n"
+		"    returning " GONE_COLUMNS ")\n"
+		"insert into ujobs_internal.job_history\n"
+		"       (" KEPT_COLUMNS ",\n"
+		"       state, slot, attempt, last_error, reason, started_at, finished_at, expires_at)\n"
+		"select " KEPT_COLUMNS ",\n"
+		"       $3, $4, $5, $6, $7, $8, $9, $10\n"
+		"  from gone",
+		10, {INT8OID, INT4OID, CHAROID, INT2OID, INT4OID, JSONBOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
+	},
 
 	/* dispatch_store */
+	[UJOBS_SQL_DISPATCH_NEXT_LANE] = {
+		"dispatch_next_lane",
+		"/* ujobs:dispatch_next_lane */\n"
+		"select definition_id, queue\n"
+		"  from ujobs_internal.job\n"
+		" where (definition_id, queue) > ($1, $2)\n"
+		" order by definition_id, queue\n"
+		" limit 1",
+		2, {INT4OID, TEXTOID}
+	},
+	[UJOBS_SQL_DISPATCH_NEXT_PRIORITY] = {
+		"dispatch_next_priority",
+		"/* ujobs:dispatch_next_priority */\n"
+		"select priority\n"
+		"  from ujobs_internal.job\n"
+		" where definition_id = $1\n"
+		"   and queue = $2\n"
+		"   and priority > $3\n"
+		" order by priority\n"
+		" limit 1",
+		3, {INT4OID, TEXTOID, INT4OID}
+	},
+	[UJOBS_SQL_DISPATCH_DUE] = {
+		"dispatch_due",
+		"/* ujobs:dispatch_due */\n"
+		"select id, due_at\n"
+		"  from ujobs_internal.job\n"
+		" where definition_id = $1\n"
+		"   and queue = $2\n"
+		"   and priority = $3\n"
+		"   and (due_at, id) > ($4, $5)\n"
+		"   and due_at <= $6\n"
+		" order by due_at, id\n"
+		" limit $7",
+		7, {INT4OID, TEXTOID, INT2OID, TIMESTAMPTZOID, INT8OID, TIMESTAMPTZOID, INT8OID}
+	},
+	[UJOBS_SQL_DISPATCH_FUTURE] = {
+		"dispatch_future",
+		"/* ujobs:dispatch_future */\n"
+		"select id, due_at\n"
+		"  from ujobs_internal.job\n"
+		" where definition_id = $1\n"
+		"   and queue = $2\n"
+		"   and priority = $3\n"
+		"   and due_at > $4\n"
+		"   and due_at < 'infinity'\n"
+		" order by due_at, id\n"
+		" limit $5",
+		5, {INT4OID, TEXTOID, INT2OID, TIMESTAMPTZOID, INT8OID}
+	},
+	[UJOBS_SQL_DISPATCH_PAUSED] = {
+		"dispatch_paused",
+		"/* ujobs:dispatch_paused */\n"
+		"select name\n"
+		"  from ujobs_internal.queue\n"
+		" where paused",
+		0, {0}
+	},
 
 	/* home_store */
+	[UJOBS_SQL_HOME_READ] = {
+		"home_read",
+		"/* ujobs:home_read */\n"
+		"select database,\n"
+		"       xmin::text::int8 = inserted_by::text::int8 & 4294967295,\n"
+		"       stopped\n"
+		"  from ujobs_internal.origin",
+		0, {0}
+	},
+	[UJOBS_SQL_HOME_WRITE] = {
+		"home_write",
+		"/* ujobs:home_write */\n"
+		"insert into ujobs_internal.origin (database, inserted_by)\n"
+		"values ($1, pg_current_xact_id())\n"
+		"    on conflict do nothing",
+		1, {OIDOID}
+	},
 };
+
+static UjobsStatement *by_slot[UJOBS_SQL_COUNT][UJOBS_HISTORY_SLOTS];
 
 UjobsStatement *
 ujobs_statement(UjobsStatementId id)
 {
 	Assert(id >= 0 && id < UJOBS_SQL_COUNT);
 	return &statements[id];
+}
+
+/* The text with every " ujobs_internal.job_history" made that of the partition. */
+static char *
+text_for_slot(const char *sql, int slot)
+{
+	static const char parent[] = "ujobs_internal.job_history";
+	StringInfoData text;
+	const char *rest = sql;
+	const char *hit;
+
+	initStringInfo(&text);
+	while ((hit = strstr(rest, parent)) != NULL)
+	{
+		hit += strlen(parent);
+		appendBinaryStringInfo(&text, rest, hit - rest);
+		appendStringInfo(&text, "_%d", slot);
+		rest = hit;
+	}
+	appendStringInfoString(&text, rest);
+	return text.data;
+}
+
+UjobsStatement *
+ujobs_statement_for_slot(UjobsStatementId id, int slot)
+{
+	UjobsStatement *copy;
+	MemoryContext old;
+
+	Assert(slot >= 0 && slot < UJOBS_HISTORY_SLOTS);
+	if (by_slot[id][slot] != NULL)
+		return by_slot[id][slot];
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	copy = palloc(sizeof(UjobsStatement));
+	*copy = statements[id];
+	copy->sql = text_for_slot(copy->sql, slot);
+	copy->plan = NULL;
+	MemoryContextSwitchTo(old);
+	by_slot[id][slot] = copy;
+	return copy;
 }

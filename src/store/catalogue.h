@@ -21,14 +21,37 @@ typedef enum UjobsStatementId
 	/* control_store */
 
 	/* job_store */
+	UJOBS_SQL_JOB_FETCH,
+	UJOBS_SQL_JOB_FETCH_MANY,
+	UJOBS_SQL_JOB_FINISH,		/* by partition */
+	UJOBS_SQL_JOB_FINISH_MANY,	/* by partition */
+	UJOBS_SQL_JOB_FINISH_UNKEPT,
+	UJOBS_SQL_JOB_RETRY,
+	UJOBS_SQL_JOB_END,			/* by partition */
 
 	/* dispatch_store */
+	UJOBS_SQL_DISPATCH_NEXT_LANE,
+	UJOBS_SQL_DISPATCH_NEXT_PRIORITY,
+	UJOBS_SQL_DISPATCH_DUE,
+	UJOBS_SQL_DISPATCH_FUTURE,
+	UJOBS_SQL_DISPATCH_PAUSED,
 
 	/* home_store */
+	UJOBS_SQL_HOME_READ,
+	UJOBS_SQL_HOME_WRITE,
 
 	UJOBS_SQL_COUNT
 } UjobsStatementId;
 
 extern UjobsStatement *ujobs_statement(UjobsStatementId id);
+
+/*
+ * The statement for one partition of the history (0..31): written once with
+ * the parent's name, run against job_history_N, because routing a row
+ * through the parent opens it anew in every statement.
+ */
+extern UjobsStatement *ujobs_statement_for_slot(UjobsStatementId id, int slot);
+
+#define UJOBS_HISTORY_SLOTS 32
 
 #endif							/* UJOBS_STORE_CATALOGUE_H */

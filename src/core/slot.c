@@ -1,0 +1,243 @@
+/*
+ * slot.c: step 3 of the walk, seen from shared memory.
+ *
+ * One writer per field: the dispatcher moves the tail, the executor the head.
+ * The spinlock makes the few places consistent where both look.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "core/crashmark.h"
+#include "core/slot.h"
+
+static inline UjobsSlot *
+slot_at(int index)
+{
+	return &ujobs_shmem_control()->slot[index];
+}
+
+int
+ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
+{
+	UjobsControl *control = ujobs_shmem_control();
+	TimestampTz now = GetCurrentTimestamp();
+	int			used = 0;
+	int			found = -1;
+
+	LWLockAcquire(control->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		if (control->slot[i].state != UJOBS_SLOT_FREE)
+			used++;
+		else if (found < 0)
+			found = i;
+	}
+	if (found >= 0 && used < max_workers)
+	{
+		UjobsSlot  *slot = &control->slot[found];
+
+		SpinLockAcquire(&slot->mutex);
+		slot->state = UJOBS_SLOT_STARTING;
+		slot->generation++;
+		slot->database = database;
+		slot->role = role;
+		slot->pid = 0;
+		slot->latch = NULL;
+		slot->leave = slot->notify = false;
+		slot->low_water = 0;
+		slot->head = slot->tail = 0;
+		slot->taken = slot->jobs_done = 0;
+		slot->job_id = slot->cancel_id = 0;
+		slot->since = now;
+		*generation = slot->generation;
+		SpinLockRelease(&slot->mutex);
+	}
+	else
+		found = -1;
+	LWLockRelease(control->lock);
+	return found;
+}
+
+void
+ujobs_slot_free(int index, uint32 generation)
+{
+	UjobsSlot  *slot = slot_at(index);
+
+	SpinLockAcquire(&slot->mutex);
+	if (slot->generation == generation && slot->state != UJOBS_SLOT_FREE)
+	{
+		slot->state = UJOBS_SLOT_FREE;
+		slot->pid = 0;
+		slot->latch = NULL;
+		slot->job_id = slot->cancel_id = 0;
+		ujobs_crashmark_set(index, slot->database, 0);
+	}
+	SpinLockRelease(&slot->mutex);
+}
+
+bool
+ujobs_slot_attach(int index, uint32 generation)
+{
+	UjobsSlot  *slot = slot_at(index);
+	TimestampTz now = GetCurrentTimestamp();
+	bool		mine;
+
+	SpinLockAcquire(&slot->mutex);
+	mine = slot->generation == generation && slot->state == UJOBS_SLOT_STARTING;
+	if (mine)
+	{
+		slot->state = UJOBS_SLOT_IDLE;
+		slot->pid = MyProcPid;
+		slot->latch = MyLatch;
+		slot->since = now;
+	}
+	SpinLockRelease(&slot->mutex);
+	return mine;
+}
+
+int
+ujobs_slot_push(UjobsArea *area, int index, const UjobsTicket *tickets, int n)
+{
+	UjobsSlot  *slot = slot_at(index);
+	int			pushed = 0;
+
+	SpinLockAcquire(&slot->mutex);
+	/* Tickets taken but not done keep their place: a new dispatcher reads them there. */
+	while (pushed < n && slot->tail - (uint32) slot->taken < UJOBS_RING_SIZE)
+		area->ring[index][slot->tail++ % UJOBS_RING_SIZE] = tickets[pushed++];
+	SpinLockRelease(&slot->mutex);
+	return pushed;
+}
+
+int
+ujobs_slot_reclaim(UjobsArea *area, int index, UjobsTicket *out, int max)
+{
+	UjobsSlot  *slot = slot_at(index);
+	int			n = 0;
+
+	SpinLockAcquire(&slot->mutex);
+	while (n < max && slot->tail != slot->head)
+		out[n++] = area->ring[index][--slot->tail % UJOBS_RING_SIZE];
+	SpinLockRelease(&slot->mutex);
+	return n;
+}
+
+int
+ujobs_slot_take(UjobsArea *area, int index, UjobsTicket *out, int max)
+{
+	UjobsSlot  *slot = slot_at(index);
+	UjobsSlotState before;
+	int			n = 0;
+
+	SpinLockAcquire(&slot->mutex);
+	before = slot->state;
+	while (n < max && slot->head != slot->tail && !slot->leave)
+	{
+		UjobsTicket *t = &area->ring[index][slot->head % UJOBS_RING_SIZE];
+
+		if (n > 0 && (t->definition_id != out[0].definition_id || t->flags != 0 || out[0].flags != 0))
+			break;
+		out[n++] = *t;
+		slot->head++;
+	}
+	slot->state = n > 0 ? UJOBS_SLOT_BUSY : UJOBS_SLOT_IDLE;
+	if (slot->state != before)
+		slot->since = GetCurrentTimestamp();
+	SpinLockRelease(&slot->mutex);
+	return n;
+}
+
+bool
+ujobs_slot_done(int index, int n, int jobs)
+{
+	UjobsSlot  *slot = slot_at(index);
+	bool		tell;
+
+	SpinLockAcquire(&slot->mutex);
+	slot->taken += n;
+	slot->jobs_done += jobs;
+	tell = slot->notify || slot->tail - slot->head <= slot->low_water;
+	SpinLockRelease(&slot->mutex);
+	return tell;
+}
+
+void
+ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, TimestampTz at)
+{
+	UjobsSlot  *slot = slot_at(index);
+
+	ujobs_crashmark_set(index, slot->database, ticket->id);
+	SpinLockAcquire(&slot->mutex);
+	slot->job_id = ticket->id;
+	slot->cancel_id = 0;
+	slot->definition_id = ticket->definition_id;
+	slot->attempt = attempt;
+	slot->job_started = at;
+	SpinLockRelease(&slot->mutex);
+}
+
+bool
+ujobs_slot_end_job(int index)
+{
+	UjobsSlot  *slot = slot_at(index);
+	bool		cancelled;
+
+	SpinLockAcquire(&slot->mutex);
+	cancelled = slot->cancel_id != 0 && slot->cancel_id == slot->job_id;
+	slot->job_id = slot->cancel_id = 0;
+	SpinLockRelease(&slot->mutex);
+	ujobs_crashmark_set(index, slot->database, 0);
+	return cancelled;
+}
+
+bool
+ujobs_slot_cancel(int index, int64 job_id)
+{
+	UjobsSlot  *slot = slot_at(index);
+	bool		hit;
+
+	SpinLockAcquire(&slot->mutex);
+	hit = slot->state == UJOBS_SLOT_BUSY && slot->job_id == job_id && slot->pid != 0;
+	if (hit)
+	{
+		/* Under the lock: the job cannot end between the comparison and the signal. */
+		slot->cancel_id = job_id;
+		kill(slot->pid, SIGINT);
+	}
+	SpinLockRelease(&slot->mutex);
+	return hit;
+}
+
+void
+ujobs_slot_copy(int index, UjobsSlot *copy)
+{
+	UjobsSlot  *slot = slot_at(index);
+
+	SpinLockAcquire(&slot->mutex);
+	*copy = *slot;
+	SpinLockRelease(&slot->mutex);
+}
+
+void
+ujobs_slot_ask_leave(int index)
+{
+	UjobsSlot  *slot = slot_at(index);
+
+	SpinLockAcquire(&slot->mutex);
+	slot->leave = true;
+	SpinLockRelease(&slot->mutex);
+	ujobs_slot_wake(index);
+}
+
+void
+ujobs_slot_wake(int index)
+{
+	Latch	   *latch = slot_at(index)->latch;
+
+	if (latch != NULL)
+		SetLatch(latch);
+}

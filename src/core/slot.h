@@ -1,0 +1,58 @@
+/*
+ * slot.h: executors' slots and their rings of admitted jobs.
+ *
+ * A slot is the lease of a running job: its process cannot be cut off from
+ * its database, so nothing is written to claim.  Each function takes the
+ * slot's spinlock itself; none raises, allocates or waits.
+ */
+#ifndef UJOBS_CORE_SLOT_H
+#define UJOBS_CORE_SLOT_H
+
+#include "core/shmem.h"
+
+#define UJOBS_TICKET_SUSPECT 1	/* runs alone: it was running when the server crashed */
+#define UJOBS_TICKET_BLAME 2	/* its executors were terminated again and again: count it, do not run it */
+
+/*
+ * Dispatcher: take a free slot for a new executor, at most max_workers being
+ * in use in the cluster.  -1 when there is none.
+ */
+extern int	ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation);
+
+/* Dispatcher, or the executor's own exit: the slot is free again. */
+extern void ujobs_slot_free(int index, uint32 generation);
+
+/* Executor: born.  False when the slot was given to somebody else meanwhile. */
+extern bool ujobs_slot_attach(int index, uint32 generation);
+
+/* Dispatcher: admit jobs; as many as fit are taken, their number returned. */
+extern int	ujobs_slot_push(UjobsArea *area, int index, const UjobsTicket *tickets, int n);
+
+/* Dispatcher: take back up to max jobs that were not begun, from the tail. */
+extern int	ujobs_slot_reclaim(UjobsArea *area, int index, UjobsTicket *out, int max);
+
+/* Executor: next tickets, all of one definition and of the same flags; 0 when empty (then idle). */
+extern int	ujobs_slot_take(UjobsArea *area, int index, UjobsTicket *out, int max);
+
+/* Executor: finished with n of the tickets taken; true when the dispatcher wants to know. */
+extern bool ujobs_slot_done(int index, int n, int jobs);
+
+/* Executor: this job begins.  Clears a cancel meant for another. */
+extern void ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, TimestampTz at);
+
+/* Executor: it ended; true when a cancel was sent to it. */
+extern bool ujobs_slot_end_job(int index);
+
+/* Dispatcher: interrupt this job if it is the one running there. */
+extern bool ujobs_slot_cancel(int index, int64 job_id);
+
+/* A consistent copy. */
+extern void ujobs_slot_copy(int index, UjobsSlot *copy);
+
+/* Ask an executor to go (when its job is done), and wake it. */
+extern void ujobs_slot_ask_leave(int index);
+
+/* Wake an executor. */
+extern void ujobs_slot_wake(int index);
+
+#endif							/* UJOBS_CORE_SLOT_H */
