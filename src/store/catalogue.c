@@ -52,7 +52,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 	[UJOBS_SQL_DEFINITION_GRANTS] = {
 		"definition_grants",
 		"/* ujobs:definition_grants */\n"
-		"select privilege, role\n"
+		"select privilege, role, role_name\n"
 		"  from ujobs_internal.definition_grant\n"
 		" where definition_id = $1",
 		1, {INT4OID}

@@ -12,6 +12,9 @@
 #include "core/identity.h"
 #include "model/job.h"
 
+/* A job's name, and a queue's, is as long as an identifier may be. */
+#define UJOBS_MAX_NAME_BYTES 63
+
 /*
  * The live definition of that name, or NULL.  The pointer is valid until the
  * next call into this store that may load (copy what you keep over user
