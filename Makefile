@@ -8,6 +8,13 @@ DATA_built = ujobs--$(EXTVERSION).sql
 PG_CPPFLAGS = -I$(CURDIR)/src -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wno-sign-compare
 EXTRA_CLEAN = ujobs--$(EXTVERSION).sql
 
+# These set everything up themselves, so they must not need PGXS to be read.
+HOUSE_GOALS = check demo lint setup
+
+.PHONY: $(HOUSE_GOALS)
+
+ifeq ($(filter $(HOUSE_GOALS),$(MAKECMDGOALS)),)
+
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
@@ -16,3 +23,23 @@ ujobs--$(EXTVERSION).sql: $(SQL_PARTS)
 	cat $^ > $@
 
 $(OBJS): $(wildcard src/*/*.h)
+
+else
+
+# Build, rules and every test; see test/README.md.
+check:
+	@scripts/check
+
+# pgbench and its settlement jobs; see examples/demo.
+demo:
+	@scripts/demo
+
+# The rules of the house alone.
+lint:
+	@scripts/check lint
+
+# What the others install first.
+setup:
+	@scripts/setup
+
+endif
