@@ -9,10 +9,13 @@
 
 #include "postgres.h"
 
+#include "catalog/pg_proc.h"
 #include "miscadmin.h"
+#include "storage/lock.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
 #include "utils/acl.h"
+#include "utils/regproc.h"
 
 #if PG_VERSION_NUM < 150000
 #error "ujobs needs PostgreSQL 15 or newer"
@@ -28,11 +31,29 @@ object_aclcheck(Oid classid, Oid objectid, Oid roleid, AclMode mode)
 }
 #endif
 
+/* A dotted name as a list; 16 added a place for soft errors. */
+static inline List *
+ujobs_compat_name_list(const char *name)
+{
+#if PG_VERSION_NUM >= 160000
+	return stringToQualifiedNameList(name, NULL);
+#else
+	return stringToQualifiedNameList(name);
+#endif
+}
+
 /* Whether this backend owns a temporary schema. */
 static inline bool
 ujobs_compat_has_temp_schema(void)
 {
 	return OidIsValid(MyProc->tempNamespaceId);
+}
+
+/* Session-level advisory locks; transaction-level ones end with their transaction. */
+static inline void
+ujobs_compat_release_advisory_locks(void)
+{
+	LockReleaseAll(USER_LOCKMETHOD, true);
 }
 
 /* The local transaction id, which changes whenever a handler commits by itself. */

@@ -1,0 +1,196 @@
+/*
+ * attempt.c: calls a handler.  Step 4 of the walk.
+ *
+ * A function is called through fmgr: it cannot commit, so nothing more is
+ * needed.  A procedure or command goes through a portal of its own, as a
+ * client's statement would: only there may it commit (bare SPI has no portal
+ * for the snapshots of later transactions to hang on).  In drain, inside a
+ * client's transaction, the same text runs through SPI, where a COMMIT is the
+ * server's own error 2D000.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "parser/analyze.h"
+#include "pgstat.h"
+#include "tcop/pquery.h"
+#include "tcop/tcopprot.h"
+#include "tcop/utility.h"
+#include "utils/memutils.h"
+#include "utils/portal.h"
+#include "utils/snapmgr.h"
+
+#include "core/compat.h"
+#include "run/attempt.h"
+
+/* Keeps the first row's last column, when that is jsonb. */
+typedef struct ResultReceiver
+{
+	DestReceiver pub;
+	MemoryContext into;
+	bool		seen;
+	Jsonb	   *result;
+} ResultReceiver;
+
+static bool
+receive_row(TupleTableSlot *slot, DestReceiver *self)
+{
+	ResultReceiver *receiver = (ResultReceiver *) self;
+	int			natts = slot->tts_tupleDescriptor->natts;
+	bool		isnull;
+	Datum		value;
+	MemoryContext old;
+
+	if (receiver->seen || natts == 0)
+		return true;
+	receiver->seen = true;
+	if (TupleDescAttr(slot->tts_tupleDescriptor, natts - 1)->atttypid != JSONBOID)
+		return true;
+	value = slot_getattr(slot, natts, &isnull);
+	if (isnull)
+		return true;
+	old = MemoryContextSwitchTo(receiver->into);
+	receiver->result = (Jsonb *) PG_DETOAST_DATUM_COPY(value);
+	MemoryContextSwitchTo(old);
+	return true;
+}
+
+static void
+receive_startup(DestReceiver *self, int operation, TupleDesc typeinfo)
+{
+}
+
+static void
+receive_nothing(DestReceiver *self)
+{
+}
+
+static ResultReceiver
+receiver_make(MemoryContext into)
+{
+	ResultReceiver receiver = {
+		.pub = {receive_row, receive_startup, receive_nothing, receive_nothing, DestNone},
+		.into = into
+	};
+
+	return receiver;
+}
+
+static ParamListInfo
+params_make(Jsonb *input)
+{
+	ParamListInfo params = makeParamList(1);
+
+	params->params[0].value = JsonbPGetDatum(input);
+	params->params[0].isnull = false;
+	params->params[0].pflags = PARAM_FLAG_CONST;
+	params->params[0].ptype = JSONBOID;
+	return params;
+}
+
+/* Parse, analyse, plan: as exec_simple_query does, with one statement. */
+static List *
+plan_text(const char *text, ParamListInfo params, CommandTag *tag)
+{
+	List	   *raw = pg_parse_query(text);
+	Oid			types[] = {JSONBOID};
+	List	   *queries;
+	List	   *plans;
+	RawStmt    *statement;
+	bool		snapshot;
+
+	if (list_length(raw) != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_SYNTAX_ERROR),
+				 errmsg("a command job runs exactly one statement")));
+	statement = linitial_node(RawStmt, raw);
+	*tag = CreateCommandTag(statement->stmt);
+	snapshot = analyze_requires_snapshot(statement);
+	if (snapshot)
+		PushActiveSnapshot(GetTransactionSnapshot());
+	queries = pg_analyze_and_rewrite_fixedparams(statement, text, types, params ? 1 : 0, NULL);
+	plans = pg_plan_queries(queries, text, 0, params);
+	if (snapshot)
+		PopActiveSnapshot();
+	return plans;
+}
+
+/* Everything the run reads lives in `context`, which outlasts its commits. */
+static Jsonb *
+run_portal(const char *text, Jsonb *input, MemoryContext context)
+{
+	ParamListInfo params = input ? params_make(input) : NULL;
+	ResultReceiver receiver = receiver_make(context);
+	CommandTag	tag;
+	List	   *plans = plan_text(text, params, &tag);
+	Portal		portal = CreatePortal("", true, true);
+
+	portal->visible = false;
+	PortalDefineQuery(portal, NULL, text, tag, plans, NULL);
+	PortalStart(portal, params, 0, InvalidSnapshot);
+	(void) ujobs_compat_portal_run(portal, FETCH_ALL, true, &receiver.pub);
+	PortalDrop(portal, false);
+	MemoryContextSwitchTo(context);
+	return receiver.result;
+}
+
+static Jsonb *
+run_nested(const char *text, Jsonb *input, MemoryContext into)
+{
+	SPIExecuteOptions options = {0};
+	ResultReceiver receiver = receiver_make(into);
+
+	SPI_connect();
+	options.params = input ? params_make(input) : NULL;
+	options.dest = &receiver.pub;
+	if (SPI_execute_extended(text, &options) < 0)
+		elog(ERROR, "SPI_execute_extended failed for \"%s\"", text);
+	SPI_finish();
+	return receiver.result;
+}
+
+static Jsonb *
+result_to_jsonb(UjobsHandler *handler, Datum value, MemoryContext into)
+{
+	MemoryContext old;
+	Jsonb	   *result;
+
+	if (handler->result_type != JSONBOID)
+		value = FunctionCall1(&handler->to_jsonb, value);
+	old = MemoryContextSwitchTo(into);
+	result = (Jsonb *) PG_DETOAST_DATUM_COPY(value);
+	MemoryContextSwitchTo(old);
+	return result;
+}
+
+static Jsonb *
+call_function(UjobsHandler *handler, Jsonb *input, MemoryContext into)
+{
+	LOCAL_FCINFO(fcinfo, 1);
+	PgStat_FunctionCallUsage usage;
+	Datum		value;
+
+	InitFunctionCallInfoData(*fcinfo, &handler->function, 1, InvalidOid, NULL, NULL);
+	fcinfo->args[0].value = JsonbPGetDatum(input);
+	fcinfo->args[0].isnull = false;
+	pgstat_init_function_usage(fcinfo, &usage);
+	value = FunctionCallInvoke(fcinfo);
+	pgstat_end_function_usage(&usage, true);
+	if (fcinfo->isnull || handler->result_type == VOIDOID)
+		return NULL;
+	return result_to_jsonb(handler, value, into);
+}
+
+Jsonb *
+ujobs_attempt_call(UjobsHandler *handler, Jsonb *input, UjobsCallLevel level, MemoryContext into)
+{
+	if (handler->kind == UJOBS_KIND_ATOMIC)
+		return call_function(handler, input, into);
+	if (handler->kind == UJOBS_KIND_COMMAND)
+		input = NULL;
+	if (level == UJOBS_CALL_NESTED)
+		return run_nested(handler->text, input, into);
+	return run_portal(handler->text, input, into);
+}

@@ -1,0 +1,72 @@
+/*
+ * session.c: no job sees another's settings, temporary tables, locks, cursors
+ * or prepared statements.  Step 7 of the walk.
+ *
+ * A nested settings level makes SET and SET LOCAL of an atomic handler vanish
+ * for the price of a counter; DISCARD ALL's own pieces do the rest, by need.
+ */
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "commands/async.h"
+#include "commands/prepare.h"
+#include "commands/sequence.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/portal.h"
+
+#include "core/compat.h"
+#include "core/guc.h"
+#include "run/session.h"
+
+static void
+set_for_run(const char *name, const char *value, const char *current, GucAction action)
+{
+	if (strcmp(value, current ? current : "") == 0)
+		return;
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, action, true, 0, false);
+}
+
+void
+ujobs_session_begin(UjobsSession *session, const UjobsJob *job, bool may_commit)
+{
+	GucAction	action = may_commit ? GUC_ACTION_SET : GUC_ACTION_SAVE;
+
+	session->guc_level = may_commit ? 0 : NewGUCNestLevel();
+	set_for_run("ujobs.tenant_id", job->tenant, ujobs_guc_tenant_id, action);
+	set_for_run("ujobs.traceparent", job->traceparent ? job->traceparent : "",
+				ujobs_guc_traceparent, action);
+}
+
+static void
+drop_temp_tables(void)
+{
+	if (ujobs_compat_has_temp_schema())
+		ResetTempTableNamespace();
+}
+
+void
+ujobs_session_end(UjobsSession *session)
+{
+	if (session->guc_level == 0)
+		return;
+	AtEOXact_GUC(false, session->guc_level);
+	PortalHashTableDeleteAll();
+	drop_temp_tables();
+	DropAllPreparedStatements();
+	ResetSequenceCaches();
+}
+
+void
+ujobs_session_reset(bool settings)
+{
+	if (settings)
+	{
+		SetPGVariable("session_authorization", NIL, false);
+		ResetAllOptions();
+		PortalHashTableDeleteAll();
+		DropAllPreparedStatements();
+		ResetSequenceCaches();
+	}
+	ujobs_compat_release_advisory_locks();
+}

@@ -1,0 +1,31 @@
+/*
+ * session.h: what a handler finds when it starts, and leaves nothing of.
+ */
+#ifndef UJOBS_RUN_SESSION_H
+#define UJOBS_RUN_SESSION_H
+
+#include "model/job.h"
+
+/* Around one atomic handler inside a transaction: its settings are undone at the end. */
+typedef struct UjobsSession
+{
+	int			guc_level;		/* 0: the handler may commit, reset afterwards instead */
+} UjobsSession;
+
+/*
+ * Sets tenant and trace for the run.  may_commit: a procedure or command at
+ * top level, whose commits would end a nested settings level.
+ */
+extern void ujobs_session_begin(UjobsSession *session, const UjobsJob *job, bool may_commit);
+
+/* After a handler that returned, still in its transaction. */
+extern void ujobs_session_end(UjobsSession *session);
+
+/*
+ * Between transactions: removes what outlives one (settings after commits,
+ * temporary tables, cursors with hold, prepared statements, advisory locks,
+ * role).  Each is tested for first.
+ */
+extern void ujobs_session_reset(bool settings);
+
+#endif							/* UJOBS_RUN_SESSION_H */

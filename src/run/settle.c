@@ -1,0 +1,150 @@
+/*
+ * settle.c: step 6 of the walk, the part that thinks.
+ *
+ * Whether and when comes from model/retry; this file turns an exception into
+ * its words and the decision into a verdict that the store can write.
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "mb/pg_wchar.h"
+#include "utils/jsonb.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "model/retry.h"
+#include "run/settle.h"
+
+#define CAP_MESSAGE 8192
+#define CAP_DETAIL 4096
+#define CAP_CONTEXT 4096
+
+/* How soon a job without handler or owner is looked at again. */
+#define MISSING_RECHECK_US (INT64CONST(10) * USECS_PER_SEC)
+
+static void
+push_text(JsonbParseState **state, const char *key, const char *value, int cap)
+{
+	JsonbValue	v;
+
+	if (value == NULL || value[0] == '\0')
+		return;
+	v.type = jbvString;
+	v.val.string.val = unconstify(char *, key);
+	v.val.string.len = strlen(key);
+	(void) pushJsonbValue(state, WJB_KEY, &v);
+	v.val.string.val = unconstify(char *, value);
+	v.val.string.len = strlen(value);
+	if (v.val.string.len > cap)
+		v.val.string.len = pg_mbcliplen(value, v.val.string.len, cap);
+	(void) pushJsonbValue(state, WJB_VALUE, &v);
+}
+
+static JsonbValue *
+push_error(JsonbParseState **state, const ErrorData *error)
+{
+	const UjobsErrorInfo *info = ujobs_error_find(error->sqlerrcode);
+
+	(void) pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	push_text(state, "sqlstate", unpack_sql_state(error->sqlerrcode), 5);
+	push_text(state, "name", info ? info->name : NULL, 64);
+	push_text(state, "message", error->message ? error->message : "missing error text", CAP_MESSAGE);
+	push_text(state, "detail", error->detail, CAP_DETAIL);
+	push_text(state, "hint", error->hint, CAP_DETAIL);
+	push_text(state, "context", error->context, CAP_CONTEXT);
+	push_text(state, "schema", error->schema_name, NAMEDATALEN);
+	push_text(state, "table", error->table_name, NAMEDATALEN);
+	push_text(state, "constraint", error->constraint_name, NAMEDATALEN);
+	return pushJsonbValue(state, WJB_END_OBJECT, NULL);
+}
+
+Jsonb *
+ujobs_settle_error(const ErrorData *error)
+{
+	JsonbParseState *state = NULL;
+
+	return JsonbValueToJsonb(push_error(&state, error));
+}
+
+/* UJ022 around the last error: every attempt failed. */
+static Jsonb *
+exhausted_error(const ErrorData *error, int32 attempt)
+{
+	JsonbParseState *state = NULL;
+	JsonbValue	key;
+	char	   *last = pstrdup(error->message ? error->message : "missing error text");
+
+	if (strlen(last) > CAP_MESSAGE)
+		last[pg_mbcliplen(last, strlen(last), CAP_MESSAGE)] = '\0';
+	(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	push_text(&state, "sqlstate", "UJ022", 5);
+	push_text(&state, "name", "X_JOB_MAX_ATTEMPTS", 64);
+	push_text(&state, "message", attempt == 1 ? psprintf("the only attempt failed: %s", last) :
+			  psprintf("all %d attempts failed: %s", attempt, last), 2 * CAP_MESSAGE);
+	key.type = jbvString;
+	key.val.string.val = "cause";
+	key.val.string.len = 5;
+	(void) pushJsonbValue(&state, WJB_KEY, &key);
+	(void) push_error(&state, error);
+	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+}
+
+void
+ujobs_settle_failure(const UjobsDefinition *definition, const UjobsJob *job,
+					 const ErrorData *error, TimestampTz now, UjobsVerdict *verdict)
+{
+	UjobsFailure failure = {
+		.sqlerrcode = error->sqlerrcode,
+		.retry_after = -1,
+		.random = pg_prng_double(&pg_global_prng_state)
+	};
+	UjobsRetryDecision decision;
+
+	memset(verdict, 0, sizeof(*verdict));
+	if (definition == NULL || definition->dropped)
+	{
+		ujobs_settle_dropped(job, verdict);
+		return;
+	}
+	decision = ujobs_retry_decide(&definition->retry, job->attempt, job->max_attempts, &failure);
+	verdict->outcome = decision.outcome;
+	verdict->attempt = job->attempt;
+	verdict->due_at = ujobs_clock_add(now, decision.delay);
+	verdict->retention = ujobs_job_retention(definition, decision.outcome);
+	verdict->error = decision.exhausted ? exhausted_error(error, job->attempt) : ujobs_settle_error(error);
+	if (decision.outcome == UJOBS_OUTCOME_CANCELLED)
+		verdict->reason = "dropped";
+}
+
+void
+ujobs_settle_missing(const UjobsJob *job, const char *what, TimestampTz now, UjobsVerdict *verdict)
+{
+	memset(verdict, 0, sizeof(*verdict));
+	verdict->outcome = UJOBS_OUTCOME_SUSPENDED;
+	verdict->attempt = job->attempt;
+	verdict->due_at = ujobs_clock_add(now, MISSING_RECHECK_US);
+	verdict->reason = psprintf("UJ025: %s", what);
+	verdict->error = ujobs_settle_error(ujobs_settle_make_error(UJOBS_ERRCODE(HANDLER_MISSING), what));
+}
+
+void
+ujobs_settle_dropped(const UjobsJob *job, UjobsVerdict *verdict)
+{
+	memset(verdict, 0, sizeof(*verdict));
+	verdict->outcome = UJOBS_OUTCOME_CANCELLED;
+	verdict->attempt = job->attempt;
+	verdict->retention = ujobs_job_retention(NULL, UJOBS_OUTCOME_CANCELLED);
+	verdict->reason = "the job's definition was dropped";
+}
+
+ErrorData *
+ujobs_settle_make_error(int sqlerrcode, const char *message)
+{
+	ErrorData  *error = palloc0(sizeof(ErrorData));
+
+	error->elevel = ERROR;
+	error->sqlerrcode = sqlerrcode;
+	error->message = pstrdup(message);
+	error->assoc_context = CurrentMemoryContext;
+	return error;
+}

@@ -1,0 +1,29 @@
+/*
+ * settle.h: from an error to what happens to the job.
+ */
+#ifndef UJOBS_RUN_SETTLE_H
+#define UJOBS_RUN_SETTLE_H
+
+#include "store/job_store.h"
+
+/* last_error as stored: sqlstate, name, message, detail, hint, context, each capped. */
+extern Jsonb *ujobs_settle_error(const ErrorData *error);
+
+/*
+ * Decides a failed attempt.  definition may be NULL (gone: cancelled); the
+ * job's attempt must be the running one.  Fills *verdict; memory from the
+ * current context.
+ */
+extern void ujobs_settle_failure(const UjobsDefinition *definition, const UjobsJob *job,
+								 const ErrorData *error, TimestampTz now, UjobsVerdict *verdict);
+
+/* The job cannot run now: handler or owner missing (UJ025).  Looked at again later. */
+extern void ujobs_settle_missing(const UjobsJob *job, const char *what, TimestampTz now, UjobsVerdict *verdict);
+
+/* The definition was dropped, or never was. */
+extern void ujobs_settle_dropped(const UjobsJob *job, UjobsVerdict *verdict);
+
+/* A made-up error, for failures that are not exceptions of the handler. */
+extern ErrorData *ujobs_settle_make_error(int sqlerrcode, const char *message);
+
+#endif							/* UJOBS_RUN_SETTLE_H */
