@@ -1,0 +1,20 @@
+/*
+ * inside.h: is this session running a handler right now?
+ *
+ * Set by executors and drain around a handler; asked by functions that are
+ * allowed, or only make sense, inside a job.
+ */
+#ifndef UJOBS_CORE_INSIDE_H
+#define UJOBS_CORE_INSIDE_H
+
+#include "postgres.h"
+
+extern void ujobs_inside_enter(void);
+extern void ujobs_inside_leave(void);
+
+/* After an error that unwound the handler. */
+extern void ujobs_inside_reset(void);
+
+extern bool ujobs_inside_job(void);
+
+#endif							/* UJOBS_CORE_INSIDE_H */
