@@ -95,4 +95,15 @@ ujobs_compat_portal_run(Portal portal, long count, bool top_level, DestReceiver 
 #define UJOBS_COMPAT_WAIT_EVENT(name) PG_WAIT_EXTENSION
 #endif
 
+/* Membership can come without SET since 16; giving something to a role needs it. */
+static inline bool
+ujobs_compat_may_become(Oid member, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return member_can_set_role(member, role);
+#else
+	return is_member_of_role(member, role);
+#endif
+}
+
 #endif							/* UJOBS_CORE_COMPAT_H */

@@ -139,8 +139,8 @@ string_is(const JsonbValue *value, const char *word)
 		memcmp(value->val.string.val, word, value->val.string.len) == 0;
 }
 
-static const char *
-backoff_name(UjobsBackoff backoff)
+const char *
+ujobs_retry_backoff_name(UjobsBackoff backoff)
 {
 	switch (backoff)
 	{
@@ -159,7 +159,7 @@ parse_backoff(const char *key, const JsonbValue *value)
 {
 	for (UjobsBackoff b = UJOBS_BACKOFF_EXPONENTIAL; b <= UJOBS_BACKOFF_FIXED; b++)
 	{
-		if (string_is(value, backoff_name(b)))
+		if (string_is(value, ujobs_retry_backoff_name(b)))
 			return b;
 	}
 	option_error(key, value, "\"exponential\", \"linear\" or \"fixed\"");
@@ -308,7 +308,7 @@ ujobs_retry_to_jsonb(const UjobsRetry *policy)
 	(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	push_number(&state, "attempts", policy->attempts);
 	push_key(&state, "backoff");
-	push_string(&state, WJB_VALUE, backoff_name(policy->backoff));
+	push_string(&state, WJB_VALUE, ujobs_retry_backoff_name(policy->backoff));
 	push_number(&state, "delay", policy->delay / US_PER_MS);
 	push_number(&state, "maxDelay", policy->max_delay / US_PER_MS);
 	push_boolean(&state, "jitter", policy->jitter);

@@ -34,6 +34,9 @@ extern void ujobs_retry_parse(Jsonb *given, UjobsRetry *policy);
 /* The normal form that is stored and shown: every key, durations in ms. */
 extern Jsonb *ujobs_retry_to_jsonb(const UjobsRetry *policy);
 
+/* exponential, linear or fixed. */
+extern const char *ujobs_retry_backoff_name(UjobsBackoff backoff);
+
 /* Delay after failed attempt n (from 1), us, jitter off; never overflows. */
 extern int64 ujobs_retry_delay(const UjobsRetry *policy, int32 attempt);
 

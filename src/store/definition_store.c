@@ -136,25 +136,36 @@ ujobs_definition_invalidate(void)
 
 /* ---- decoding a row ---- */
 
-static UjobsKind
-kind_decode(const char *kind)
+const char *
+ujobs_definition_kind_name(UjobsKind kind)
 {
-	if (strcmp(kind, "atomic") == 0)
-		return UJOBS_KIND_ATOMIC;
-	if (strcmp(kind, "durable") == 0)
-		return UJOBS_KIND_DURABLE;
-	if (strcmp(kind, "external") == 0)
-		return UJOBS_KIND_EXTERNAL;
+	switch (kind)
+	{
+		case UJOBS_KIND_ATOMIC:
+			return "atomic";
+		case UJOBS_KIND_DURABLE:
+			return "durable";
+		case UJOBS_KIND_EXTERNAL:
+			return "external";
+		case UJOBS_KIND_COMMAND:
+			break;
+	}
+	return "command";
+}
+
+static UjobsKind
+kind_decode(const char *name)
+{
+	for (UjobsKind kind = UJOBS_KIND_ATOMIC; kind < UJOBS_KIND_COMMAND; kind++)
+	{
+		if (strcmp(name, ujobs_definition_kind_name(kind)) == 0)
+			return kind;
+	}
 	return UJOBS_KIND_COMMAND;
 }
 
-/*
- * The role a stored (oid, name) means here.  When they disagree the name
- * wins, if there is such a role: after a restore the oid may be somebody
- * else.  A role that was renamed keeps its oid.
- */
-static Oid
-role_resolve(Oid oid, const char *name)
+Oid
+ujobs_definition_role(Oid oid, const char *name)
 {
 	char	   *current = GetUserNameFromId(oid, true);
 	Oid			named;
@@ -185,7 +196,7 @@ definition_decode(const UjobsResult *r)
 	d->kind = kind_decode(ujobs_result_text(r, 0, 2, into));
 	d->handler = ujobs_result_text(r, 0, 3, into);
 	d->owner_name = pstrdup(NameStr(*DatumGetName(ujobs_result_datum(r, 0, 5))));
-	d->owner = role_resolve(DatumGetObjectId(ujobs_result_datum(r, 0, 4)), d->owner_name);
+	d->owner = ujobs_definition_role(DatumGetObjectId(ujobs_result_datum(r, 0, 4)), d->owner_name);
 	d->key_template = ujobs_result_text(r, 0, 6, into);
 	d->tenant_template = ujobs_result_text(r, 0, 7, into);
 	d->input_schema = ujobs_result_jsonb(r, 0, 8, into);
@@ -215,7 +226,7 @@ grants_decode(UjobsDefinition *d, const UjobsResult *r)
 		Oid			role = DatumGetObjectId(ujobs_result_datum(r, i, 1));
 
 		if (OidIsValid(role))
-			role = role_resolve(role, NameStr(*DatumGetName(ujobs_result_datum(r, i, 2))));
+			role = ujobs_definition_role(role, NameStr(*DatumGetName(ujobs_result_datum(r, i, 2))));
 		if (privilege == 'e')
 			d->enqueuers[d->n_enqueuers++] = role;
 		else

@@ -28,6 +28,16 @@ extern const UjobsDefinition *ujobs_definition_by_id(int32 id);
 /* To be called in the transaction that changed a definition, grant or queue. */
 extern void ujobs_definition_invalidate(void);
 
+/*
+ * The role that a stored (oid, name) means here.  When they disagree the name
+ * wins, if there is such a role: after a restore the oid may be somebody
+ * else.  A role that was only renamed keeps its oid.
+ */
+extern Oid	ujobs_definition_role(Oid oid, const char *name);
+
+/* atomic, durable, external or command. */
+extern const char *ujobs_definition_kind_name(UjobsKind kind);
+
 /* May the role enqueue (or work) it: its owner's members, superusers, grantees. */
 extern bool ujobs_definition_may_enqueue(const UjobsDefinition *definition, Oid role);
 extern bool ujobs_definition_may_work(const UjobsDefinition *definition, Oid role);

@@ -1,0 +1,10 @@
+-- Who may call what.  What is not listed here may be called by everybody and
+-- checks for itself.
+
+grant usage on schema ujobs to public;
+
+-- For an administrator to grant.
+revoke execute on function ujobs.define_job from public;
+revoke execute on function ujobs.define_external_job from public;
+revoke execute on function ujobs.define_command from public;
+revoke execute on function ujobs.drop_job from public;

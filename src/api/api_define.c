@@ -1,0 +1,215 @@
+/*
+ * api_define.c: define_job, define_external_job, define_command.
+ *
+ * Everything is checked as the caller, with the caller's search_path, before
+ * the identity section opens; inside it there is only the decision between
+ * new, same, replaced and refused.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/json.h"
+#include "utils/jsonb.h"
+
+#include "api/api_define.h"
+#include "core/error.h"
+#include "model/retry.h"
+#include "store/definition_store.h"
+
+PG_FUNCTION_INFO_V1(ujobs_sql_define_job);
+PG_FUNCTION_INFO_V1(ujobs_sql_define_external_job);
+PG_FUNCTION_INFO_V1(ujobs_sql_define_command);
+PG_FUNCTION_INFO_V1(ujobs_sql_describe_job);
+PG_FUNCTION_INFO_V1(ujobs_sql_retry_schedule);
+
+/* ---- the descriptor ---- */
+
+static void
+append_member(StringInfo out, const char *key, const char *string)
+{
+	appendStringInfo(out, "\"%s\":", key);
+	escape_json(out, string);
+	appendStringInfoChar(out, ',');
+}
+
+static Datum
+describe(const char *name)
+{
+	const UjobsDefinition *d = ujobs_definition_by_name(name);
+	StringInfoData out;
+
+	if (d == NULL)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
+				 errmsg("job \"%s\" is not defined", name),
+				 errdetail("No job definition of this database has that name."),
+				 errhint("Define it with ujobs.define_job, or correct the name.")));
+	initStringInfo(&out);
+	appendStringInfoChar(&out, '{');
+	append_member(&out, "name", d->name);
+	append_member(&out, "kind", ujobs_definition_kind_name(d->kind));
+	append_member(&out, "queue", d->queue);
+	appendStringInfo(&out, "\"input\":%s,", d->input_schema ?
+					 JsonbToCString(NULL, &d->input_schema->root, VARSIZE(d->input_schema)) :
+					 "{\"type\":\"object\",\"additionalProperties\":true}");
+	appendStringInfo(&out, "\"retry\":{\"attempts\":%d,\"backoff\":\"%s\"},\"steps\":[]}",
+					 d->retry.attempts, ujobs_retry_backoff_name(d->retry.backoff));
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(out.data));
+}
+
+Datum
+ujobs_sql_describe_job(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(describe(ujobs_options_required(fcinfo, 0, "name")));
+}
+
+/* The waits between the attempts, in ms, jitter off. */
+Datum
+ujobs_sql_retry_schedule(PG_FUNCTION_ARGS)
+{
+	UjobsRetry	policy;
+	Datum	   *waits;
+	int			n;
+
+	ujobs_retry_parse(PG_ARGISNULL(0) ? NULL : PG_GETARG_JSONB_P(0), &policy);
+	n = policy.attempts - 1;
+	waits = palloc(Max(n, 1) * sizeof(Datum));
+	for (int i = 0; i < n; i++)
+		waits[i] = Int64GetDatum(ujobs_retry_delay(&policy, i + 1) / 1000);
+	PG_RETURN_ARRAYTYPE_P(construct_array(waits, n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
+										  TYPALIGN_DOUBLE));
+}
+
+/* ---- defining ---- */
+
+static void
+refuse_conflict(const char *name, const char *differences)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(DEFINITION_CONFLICT)),
+			 errmsg("job \"%s\" is already defined with other options", name),
+			 errdetail("In the existing definition %s.", differences),
+			 errhint("Pass replace => true to change the definition, or choose another name.")));
+}
+
+static void
+refuse_owner(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("must be owner of job \"%s\"", name),
+			 errhint("Ask its owner, or a role that is a member of it, to do this.")));
+}
+
+/* The name exists: same, replaced, or refused.  Returns whether it changed. */
+static bool
+redefine(const UjobsDraft *stored, const UjobsDraft *asked, bool replace)
+{
+	char	   *differences = ujobs_options_compare(stored, asked);
+	Oid			owner = ujobs_definition_role(stored->owner, stored->owner_name);
+
+	if (!has_privs_of_role(asked->owner, owner))
+	{
+		if (replace)
+			refuse_owner(asked->name);
+		if (differences == NULL)
+			differences = psprintf("owner is %s, not %s", stored->owner_name, asked->owner_name);
+	}
+	if (differences == NULL)
+		return false;
+	if (!replace)
+		refuse_conflict(asked->name, differences);
+	ujobs_define_update(stored->id, asked);
+	return true;
+}
+
+/* Ends: each turn waits for another session's insert or drop of the name. */
+static bool
+store(UjobsDraft *draft, bool replace)
+{
+	UjobsIdentity identity;
+	UjobsDraft	stored;
+	bool		changed;
+
+	ujobs_identity_enter(&identity);
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (ujobs_define_lock(&identity, draft->name, &stored))
+		{
+			changed = redefine(&stored, draft, replace);
+			break;
+		}
+		if (ujobs_define_insert(draft))
+		{
+			changed = true;
+			break;
+		}
+	}
+	ujobs_identity_leave(&identity);
+	return changed;
+}
+
+/* first: the number of the idempotency_key argument. */
+static Datum
+define(FunctionCallInfo fcinfo, int first, UjobsDraft *draft, UjobsKind kind)
+{
+	const int	n_options = 12;
+	bool		replace = !PG_ARGISNULL(first + n_options) && PG_GETARG_BOOL(first + n_options);
+
+	ujobs_options_check_kind(draft, kind);
+	draft->kind = pstrdup(ujobs_definition_kind_name(kind));
+	draft->owner = GetUserId();
+	draft->owner_name = GetUserNameFromId(draft->owner, false);
+	ujobs_define_check_login(draft->owner, kind);
+	if (store(draft, replace))
+		ujobs_definition_invalidate();
+	return describe(draft->name);
+}
+
+static void
+read_name(FunctionCallInfo fcinfo, UjobsDraft *draft)
+{
+	memset(draft, 0, sizeof(*draft));
+	draft->name = ujobs_options_required(fcinfo, 0, "name");
+	ujobs_options_check_name("name", draft->name);
+}
+
+Datum
+ujobs_sql_define_job(PG_FUNCTION_ARGS)
+{
+	UjobsDraft	draft;
+	UjobsKind	kind;
+
+	read_name(fcinfo, &draft);
+	ujobs_options_read(fcinfo, 2, &draft);
+	draft.handler = ujobs_define_handler_resolve(ujobs_options_required(fcinfo, 1, "handler"), &kind);
+	PG_RETURN_DATUM(define(fcinfo, 2, &draft, kind));
+}
+
+Datum
+ujobs_sql_define_external_job(PG_FUNCTION_ARGS)
+{
+	UjobsDraft	draft;
+
+	read_name(fcinfo, &draft);
+	ujobs_options_read(fcinfo, 1, &draft);
+	PG_RETURN_DATUM(define(fcinfo, 1, &draft, UJOBS_KIND_EXTERNAL));
+}
+
+Datum
+ujobs_sql_define_command(PG_FUNCTION_ARGS)
+{
+	UjobsDraft	draft;
+
+	read_name(fcinfo, &draft);
+	ujobs_options_read(fcinfo, 2, &draft);
+	draft.handler = ujobs_options_required(fcinfo, 1, "command");
+	ujobs_define_command_check(draft.handler);
+	PG_RETURN_DATUM(define(fcinfo, 2, &draft, UJOBS_KIND_COMMAND));
+}

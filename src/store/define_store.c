@@ -1,0 +1,212 @@
+/*
+ * define_store.c: the rows of definition and definition_grant, written.
+ *
+ * The unique index on live names decides between two sessions that define the
+ * same name: the insert waits for the other and then reports that it lost, so
+ * the loser reads the winner's row.
+ */
+#include "postgres.h"
+
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "core/shmem.h"
+#include "core/wakeup.h"
+#include "store/catalogue.h"
+#include "store/define_store.h"
+
+static Interval *
+interval_copy(const UjobsResult *r, int column, MemoryContext into)
+{
+	Datum		value = ujobs_result_copy(r, 0, column, into);
+
+	return value == (Datum) 0 ? NULL : DatumGetIntervalP(value);
+}
+
+bool
+ujobs_define_lock(UjobsIdentity *identity, const char *name, UjobsDraft *stored)
+{
+	MemoryContext into = identity->caller;
+	UjobsArgs	args = {0};
+	UjobsResult r;
+
+	ujobs_bind_text(&args, name);
+	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_LOCK), &args);
+	if (r.rows == 0)
+		return false;
+	memset(stored, 0, sizeof(*stored));
+	stored->id = DatumGetInt32(ujobs_result_datum(&r, 0, 0));
+	stored->name = MemoryContextStrdup(into, name);
+	stored->kind = ujobs_result_text(&r, 0, 1, into);
+	stored->handler = ujobs_result_text(&r, 0, 2, into);
+	stored->owner = DatumGetObjectId(ujobs_result_datum(&r, 0, 3));
+	stored->owner_name = MemoryContextStrdup(into, NameStr(*DatumGetName(ujobs_result_datum(&r, 0, 4))));
+	stored->key = ujobs_result_text(&r, 0, 5, into);
+	stored->tenant = ujobs_result_text(&r, 0, 6, into);
+	stored->input_schema = ujobs_result_jsonb(&r, 0, 7, into);
+	stored->retry = ujobs_result_jsonb(&r, 0, 8, into);
+	stored->queue = ujobs_result_text(&r, 0, 9, into);
+	stored->priority = DatumGetInt16(ujobs_result_datum(&r, 0, 10));
+	stored->concurrency = DatumGetInt32(ujobs_result_datum(&r, 0, 11));
+	stored->timeout = interval_copy(&r, 12, into);
+	stored->step_timeout = interval_copy(&r, 13, into);
+	stored->batch = DatumGetInt32(ujobs_result_datum(&r, 0, 14));
+	stored->retention = interval_copy(&r, 15, into);
+	stored->description = ujobs_result_text(&r, 0, 16, into);
+	return true;
+}
+
+/* The options, in the order of both statements. */
+static void
+bind_options(UjobsArgs *args, const UjobsDraft *draft)
+{
+	ujobs_bind_text(args, draft->kind);
+	ujobs_bind_text(args, draft->handler);
+	ujobs_bind_text(args, draft->key);
+	ujobs_bind_text(args, draft->tenant);
+	ujobs_bind_jsonb(args, draft->input_schema);
+	ujobs_bind_jsonb(args, draft->retry);
+	ujobs_bind_text(args, draft->queue);
+	ujobs_bind(args, Int16GetDatum((int16) draft->priority));
+	ujobs_bind_maybe(args, Int32GetDatum(draft->concurrency));
+	ujobs_bind_maybe(args, PointerGetDatum(draft->timeout));
+	ujobs_bind_maybe(args, PointerGetDatum(draft->step_timeout));
+	ujobs_bind(args, Int32GetDatum(draft->batch));
+	ujobs_bind_maybe(args, PointerGetDatum(draft->retention));
+	ujobs_bind_text(args, draft->description);
+}
+
+static Datum
+name_datum(const char *string)
+{
+	return DirectFunctionCall1(namein, CStringGetDatum(string));
+}
+
+bool
+ujobs_define_insert(const UjobsDraft *draft)
+{
+	UjobsArgs	args = {0};
+
+	bind_options(&args, draft);
+	ujobs_bind_text(&args, draft->name);
+	ujobs_bind(&args, ObjectIdGetDatum(draft->owner));
+	ujobs_bind(&args, name_datum(draft->owner_name));
+	ujobs_bind(&args, TimestampTzGetDatum(GetCurrentTimestamp()));
+	return ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_INSERT), &args).rows == 1;
+}
+
+void
+ujobs_define_update(int32 id, const UjobsDraft *draft)
+{
+	UjobsArgs	args = {0};
+
+	bind_options(&args, draft);
+	ujobs_bind(&args, Int32GetDatum(id));
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_UPDATE), &args);
+}
+
+void
+ujobs_define_set_owner(int32 id, Oid owner, const char *owner_name)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int32GetDatum(id));
+	ujobs_bind(&args, ObjectIdGetDatum(owner));
+	ujobs_bind(&args, name_datum(owner_name));
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_SET_OWNER), &args);
+}
+
+static void
+change_grant(UjobsStatementId statement, int32 id, char privilege, Oid role, const char *role_name)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int32GetDatum(id));
+	ujobs_bind(&args, CharGetDatum(privilege));
+	ujobs_bind(&args, ObjectIdGetDatum(role));
+	ujobs_bind(&args, name_datum(role_name));
+	(void) ujobs_query_run(ujobs_statement(statement), &args);
+}
+
+void
+ujobs_define_grant(int32 id, char privilege, Oid role, const char *role_name)
+{
+	change_grant(UJOBS_SQL_DEFINE_GRANT, id, privilege, role, role_name);
+}
+
+void
+ujobs_define_revoke(int32 id, char privilege, Oid role, const char *role_name)
+{
+	change_grant(UJOBS_SQL_DEFINE_REVOKE, id, privilege, role, role_name);
+}
+
+void
+ujobs_define_drop(int32 id, TimestampTz now)
+{
+	UjobsArgs	args = {0};
+	UjobsArgs	grants = {0};
+
+	ujobs_bind(&args, Int32GetDatum(id));
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_DROP), &args);
+	ujobs_bind(&grants, Int32GetDatum(id));
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_DROP_GRANTS), &grants);
+}
+
+int64
+ujobs_define_count_live(int32 id)
+{
+	UjobsArgs	args = {0};
+	UjobsResult r;
+
+	ujobs_bind(&args, Int32GetDatum(id));
+	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_COUNT_LIVE), &args);
+	return DatumGetInt64(ujobs_result_datum(&r, 0, 0));
+}
+
+/* The attempt at hand is known to the executor's slot alone: record it. */
+static void
+record_running(const UjobsCancelAll *cancel, int64 id)
+{
+	UjobsArgs	args = {0};
+	UjobsSlot	slot;
+
+	if (!cancel->keep || ujobs_shmem_find_running(id, &slot) < 0)
+		return;
+	ujobs_bind(&args, Int64GetDatum(id));
+	ujobs_bind(&args, Int16GetDatum(cancel->slot));
+	ujobs_bind(&args, Int32GetDatum(slot.attempt));
+	ujobs_bind(&args, TimestampTzGetDatum(slot.job_started));
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_CANCEL_RUNNING), &args);
+}
+
+void
+ujobs_define_cancel_all(UjobsIdentity *identity, const UjobsCancelAll *cancel)
+{
+	UjobsArgs	args = {0};
+	UjobsResult r;
+	int64	   *ids;
+
+	ujobs_bind(&args, Int32GetDatum(cancel->definition_id));
+	ujobs_bind(&args, BoolGetDatum(cancel->keep));
+	ujobs_bind(&args, Int16GetDatum(cancel->slot));
+	ujobs_bind(&args, TimestampTzGetDatum(cancel->now));
+	ujobs_bind(&args, TimestampTzGetDatum(cancel->expires_at));
+	ujobs_bind_text(&args, cancel->reason);
+	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_CANCEL_ALL), &args);
+	ids = MemoryContextAllocHuge(identity->caller, (r.rows + 1) * sizeof(int64));
+	for (uint64 i = 0; i < r.rows; i++)
+		ids[i] = DatumGetInt64(ujobs_result_datum(&r, i, 0));
+	for (uint64 i = 0; i < r.rows; i++)
+	{
+		UjobsHint	hint = {
+			.id = ids[i],
+			.definition_id = cancel->definition_id,
+			.kind = UJOBS_HINT_GONE
+		};
+
+		record_running(cancel, ids[i]);
+		ujobs_wakeup_note(&hint);
+		ujobs_wakeup_note_finished(ids[i]);
+	}
+}
