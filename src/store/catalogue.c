@@ -32,6 +32,23 @@
 	"j.id, j.run_at, j.created_at, j.definition_id, j.enqueued_role, j.max_attempts, j.priority, j.run_id, j.queue,\n" \
 	"              j.tenant, j.key, j.input, j.enqueued_by, j.traceparent"
 
+/* The trace of a job as JSON; v is the row as a user may see it, access what row_access says. */
+#define TRACE_OF \
+	"select jsonb_build_object(\n" \
+	"           'id', v.id, 'name', v.name, 'queue', v.queue, 'state', v.state,\n" \
+	"           'attempt', v.attempt, 'maxAttempts', v.max_attempts,\n" \
+	"           'idempotencyKey', case when v.access > 1 then v.key end,\n" \
+	"           'runId', v.run_id,\n" \
+	"           'runAt', ujobs_internal.iso(v.run_at),\n" \
+	"           'createdAt', ujobs_internal.iso(v.created_at),\n" \
+	"           'finishedAt', ujobs_internal.iso(v.finished_at),\n" \
+	"           'lastError', case when v.access > 1 then v.last_error end,\n" \
+	"           'tenantId', nullif(v.tenant, ''),\n" \
+	"           'traceparent', v.traceparent, 'enqueuedBy', v.enqueued_by,\n" \
+	"           'result', case when v.access > 1 then v.result end,\n" \
+	"           'steps', '[]'::jsonb,\n" \
+	"           'retryDelaysMs', coalesce(to_jsonb(ujobs.retry_schedule(v.retry)), '[]'::jsonb))\n"
+
 static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 	/* definition_store */
 	[UJOBS_SQL_DEFINITION_BY_NAME] = {
@@ -188,169 +205,6 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 	/* enqueue_store */
 
 	/* control_store */
-	[UJOBS_SQL_CONTROL_LIVE] = {
-		"control_live",
-		"/* ujobs:control_live */\n"
-		"select xmin, state, definition_id, enqueued_role, due_at\n"
-		"  from ujobs_internal.job\n"
-		" where id = $1",
-		1, {INT8OID}
-	},
-	[UJOBS_SQL_CONTROL_HISTORY] = {
-		"control_history",
-		"/* ujobs:control_history */\n"
-		"select xmin, state, definition_id, enqueued_role\n"
-		"  from ujobs_internal.job_history\n"
-		" where id = $1",
-		1, {INT8OID}
-	},
-	[UJOBS_SQL_CONTROL_CANCEL] = {
-		"control_cancel",
-		"/* ujobs:control_cancel */\n"
-		"with gone as (\n"
-		"    delete from ujobs_internal.job\n"
-		"     where id = $1\n"
-		"    returning *\n"
-		")\n"
-		"insert into ujobs_internal.job_history\n"
-		"       (id, slot, run_at, created_at, started_at, finished_at, expires_at, definition_id, enqueued_role,\n"
-		"        attempt, max_attempts, priority, state, run_id, queue, tenant, key, input, last_error, reason,\n"
-		"        enqueued_by, traceparent)\n"
-		"select id, $2, run_at, created_at, coalesce($5, started_at), $6, $7, definition_id, enqueued_role,\n"
-		"       greatest(attempt, $4), max_attempts, priority, 'c', run_id, queue, tenant, key, input, last_error, $3,\n"
-		"       enqueued_by, traceparent\n"
-		"  from gone",
-		7, {INT8OID, INT2OID, TEXTOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
-	},
-	[UJOBS_SQL_CONTROL_FORGET] = {
-		"control_forget",
-		"/* ujobs:control_forget */\n"
-		"delete from ujobs_internal.job_history\n"
-		" where id = $1",
-		1, {INT8OID}
-	},
-	[UJOBS_SQL_CONTROL_RESTART] = {
-		"control_restart",
-		"/* ujobs:control_restart */\n"
-		"update ujobs_internal.job\n"
-		"   set state = 'p', due_at = $2, run_at = $2, attempt = 0, revision = revision + 1,\n"
-		"       started_at = null, last_error = null, reason = null\n"
-		" where id = $1\n"
-		"   and state <> 'l'\n"
-		"returning queue, priority",
-		2, {INT8OID, TIMESTAMPTZOID}
-	},
-	[UJOBS_SQL_CONTROL_REVIVE] = {
-		"control_revive",
-		"/* ujobs:control_revive */\n"
-		"with gone as (\n"
-		"    delete from ujobs_internal.job_history\n"
-		"     where id = $1\n"
-		"    returning *\n"
-		"), back as (\n"
-		"    insert into ujobs_internal.job\n"
-		"           (id, due_at, run_at, created_at, definition_id, revision, enqueued_role, priority, attempt,\n"
-		"            max_attempts, state, run_id, queue, tenant, key, input, enqueued_by, traceparent)\n"
-		"    select id, $2, $2, created_at, definition_id,\n"
-		"           (pg_current_xact_id()::text::numeric % 2000000000)::int + 1,\n"
-		"           enqueued_role, priority, 0,\n"
-		"           max_attempts, 'p', run_id, queue, tenant, key, input, enqueued_by, traceparent\n"
-		"      from gone\n"
-		"    on conflict (definition_id, tenant, key) do nothing\n"
-		"    returning id\n"
-		")\n"
-		"select gone.queue, gone.priority, gone.tenant, gone.key, back.id\n"
-		"  from gone\n"
-		"  left join back on true",
-		2, {INT8OID, TIMESTAMPTZOID}
-	},
-	[UJOBS_SQL_CONTROL_KEY_HOLDER] = {
-		"control_key_holder",
-		"/* ujobs:control_key_holder */\n"
-		"select id\n"
-		"  from ujobs_internal.job\n"
-		" where definition_id = $1\n"
-		"   and tenant = $2\n"
-		"   and key = $3",
-		3, {INT4OID, TEXTOID, TEXTOID}
-	},
-	[UJOBS_SQL_CONTROL_PAUSE_QUEUE] = {
-		"control_pause_queue",
-		"/* ujobs:control_pause_queue */\n"
-		"insert into ujobs_internal.queue as q (name, paused)\n"
-		"values ($1, true)\n"
-		"on conflict (name) do update\n"
-		"   set paused = true\n"
-		" where not q.paused",
-		1, {TEXTOID}
-	},
-	[UJOBS_SQL_CONTROL_RESUME_QUEUE] = {
-		"control_resume_queue",
-		"/* ujobs:control_resume_queue */\n"
-		"update ujobs_internal.queue\n"
-		"   set paused = false\n"
-		" where name = $1\n"
-		"   and paused",
-		1, {TEXTOID}
-	},
-	[UJOBS_SQL_CONTROL_PURGE] = {
-		"control_purge",
-		"/* ujobs:control_purge */\n"
-		"delete from ujobs_internal.job_history\n"
-		" where finished_at < $1\n"
-		"   and ($2 is null or queue = $2)",
-		2, {TIMESTAMPTZOID, TEXTOID}
-	},
-	[UJOBS_SQL_CONTROL_ORIGIN] = {
-		"control_origin",
-		"/* ujobs:control_origin */\n"
-		"select database, inserted_by, xmin\n"
-		"  from ujobs_internal.origin",
-		0
-	},
-	[UJOBS_SQL_CONTROL_WRITE_HOME] = {
-		"control_write_home",
-		"/* ujobs:control_write_home */\n"
-		"insert into ujobs_internal.origin (database, inserted_by, stopped)\n"
-		"values ($1, $2, $3)\n"
-		"on conflict (one) do update\n"
-		"   set database = $1, inserted_by = $2, stopped = $3",
-		3, {OIDOID, XID8OID, BOOLOID}
-	},
-	[UJOBS_SQL_CONTROL_STOP_STRANGE] = {
-		"control_stop_strange",
-		"/* ujobs:control_stop_strange */\n"
-		"update ujobs_internal.origin\n"
-		"   set stopped = true, inserted_by = coalesce($1, inserted_by)",
-		1, {XID8OID}
-	},
-	[UJOBS_SQL_CONTROL_RESOLVE_OWNERS] = {
-		"control_resolve_owners",
-		"/* ujobs:control_resolve_owners */\n"
-		"update ujobs_internal.definition as d\n"
-		"   set owner = coalesce((select r.oid from pg_roles as r where r.rolname = d.owner_name), 0)\n"
-		" where not exists (select from pg_roles as r where r.oid = d.owner and r.rolname = d.owner_name)\n"
-		"   and exists (select from pg_roles as r where r.oid = d.owner or r.rolname = d.owner_name)",
-		0
-	},
-	[UJOBS_SQL_CONTROL_RESOLVE_GRANTS] = {
-		"control_resolve_grants",
-		"/* ujobs:control_resolve_grants */\n"
-		"with gone as (\n"
-		"    delete from ujobs_internal.definition_grant as g\n"
-		"     where g.role <> 0\n"
-		"       and not exists (select from pg_roles as r where r.oid = g.role and r.rolname = g.role_name)\n"
-		"       and exists (select from pg_roles as r where r.oid = g.role or r.rolname = g.role_name)\n"
-		"    returning *\n"
-		")\n"
-		"insert into ujobs_internal.definition_grant (definition_id, privilege, role, role_name)\n"
-		"select gone.definition_id, gone.privilege, r.oid, gone.role_name\n"
-		"  from gone\n"
-		"  join pg_roles as r on r.rolname = gone.role_name\n"
-		" order by gone.definition_id, gone.privilege, r.oid\n"
-		"    on conflict do nothing",
-		0
-	},
 
 	/* job_store */
 	[UJOBS_SQL_JOB_FETCH] = {
@@ -503,6 +357,73 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"  from ujobs_internal.queue\n"
 		" where paused",
 		0, {0}
+	},
+
+	/* history_store */
+	[UJOBS_SQL_HISTORY_FIND] = {
+		"history_find",
+		"/* ujobs:history_find */\n"
+		"select 1\n"
+		"  from ujobs_internal.job_history\n"
+		" where id = $1",
+		1, {INT8OID}
+	},
+
+	/* history_store, live rows too: $1 is the job, $2 the role that asks */
+	[UJOBS_SQL_INSPECT_LIVE] = {
+		"inspect_live",
+		"/* ujobs:inspect_live */\n"
+		TRACE_OF
+		"  from (select j.id, d.name, d.retry, j.queue, (s.now).state, (s.now).attempt, j.max_attempts,\n"
+		"               j.key, j.run_id, j.created_at, j.last_error, j.tenant, j.traceparent, j.enqueued_by,\n"
+		"               case j.state when 'p' then j.due_at else j.run_at end as run_at,\n"
+		"               null::timestamptz as finished_at, null::jsonb as result,\n"
+		"               ujobs_internal.row_access($2, d.owner, d.owner_name, j.enqueued_role) as access\n"
+		"          from ujobs_internal.job j\n"
+		"          left join ujobs_internal.definition d on d.id = j.definition_id\n"
+		"         cross join lateral (select ujobs_internal.job_now(j.state, j.due_at, j.id, j.attempt, j.started_at) as now\n"
+		"                             offset 0) s\n"
+		"         where j.id = $1) v\n"
+		" where v.access > 0",
+		2, {INT8OID, OIDOID}
+	},
+	[UJOBS_SQL_INSPECT_HISTORY] = {
+		"inspect_history",
+		"/* ujobs:inspect_history */\n"
+		TRACE_OF
+		"  from (select h.id, d.name, d.retry, h.queue, ujobs_internal.end_state(h.state) as state, h.attempt,\n"
+		"               h.max_attempts, h.key, h.run_id, h.created_at, h.last_error, h.tenant, h.traceparent,\n"
+		"               h.enqueued_by, h.run_at, h.finished_at, h.result,\n"
+		"               ujobs_internal.row_access($2, d.owner, d.owner_name, h.enqueued_role) as access\n"
+		"          from ujobs_internal.job_history h\n"
+		"          left join ujobs_internal.definition d on d.id = h.definition_id\n"
+		"         where h.id = $1) v\n"
+		" where v.access > 0",
+		2, {INT8OID, OIDOID}
+	},
+	[UJOBS_SQL_WHY_LIVE] = {
+		"why_live",
+		"/* ujobs:why_live */\n"
+		"select ujobs_internal.row_access($2, d.owner, d.owner_name, j.enqueued_role),\n"
+		"       j.state, j.due_at, j.attempt, j.max_attempts, j.definition_id, j.queue, j.reason,\n"
+		"       j.last_error ->> 'message',\n"
+		"       d.name, d.kind, d.concurrency, d.dropped_at is not null, coalesce(q.paused, false)\n"
+		"  from ujobs_internal.job j\n"
+		"  left join ujobs_internal.definition d on d.id = j.definition_id\n"
+		"  left join ujobs_internal.queue q on q.name = j.queue\n"
+		" where j.id = $1",
+		2, {INT8OID, OIDOID}
+	},
+	[UJOBS_SQL_WHY_HISTORY] = {
+		"why_history",
+		"/* ujobs:why_history */\n"
+		"select ujobs_internal.row_access($2, d.owner, d.owner_name, h.enqueued_role),\n"
+		"       h.state, h.finished_at, h.attempt, h.max_attempts, h.reason,\n"
+		"       h.last_error ->> 'message'\n"
+		"  from ujobs_internal.job_history h\n"
+		"  left join ujobs_internal.definition d on d.id = h.definition_id\n"
+		" where h.id = $1",
+		2, {INT8OID, OIDOID}
 	},
 
 	/* home_store */

@@ -8,6 +8,7 @@
 #define UJOBS_STORE_CATALOGUE_H
 
 #include "core/query.h"
+#include "model/ring.h"
 
 typedef enum UjobsStatementId
 {
@@ -32,21 +33,6 @@ typedef enum UjobsStatementId
 	/* enqueue_store */
 
 	/* control_store */
-	UJOBS_SQL_CONTROL_LIVE,
-	UJOBS_SQL_CONTROL_HISTORY,	/* by partition */
-	UJOBS_SQL_CONTROL_CANCEL,	/* by partition */
-	UJOBS_SQL_CONTROL_FORGET,	/* by partition */
-	UJOBS_SQL_CONTROL_RESTART,
-	UJOBS_SQL_CONTROL_REVIVE,	/* by partition */
-	UJOBS_SQL_CONTROL_KEY_HOLDER,
-	UJOBS_SQL_CONTROL_PAUSE_QUEUE,
-	UJOBS_SQL_CONTROL_RESUME_QUEUE,
-	UJOBS_SQL_CONTROL_PURGE,
-	UJOBS_SQL_CONTROL_ORIGIN,
-	UJOBS_SQL_CONTROL_WRITE_HOME,
-	UJOBS_SQL_CONTROL_STOP_STRANGE,
-	UJOBS_SQL_CONTROL_RESOLVE_OWNERS,
-	UJOBS_SQL_CONTROL_RESOLVE_GRANTS,
 
 	/* job_store */
 	UJOBS_SQL_JOB_FETCH,
@@ -64,6 +50,13 @@ typedef enum UjobsStatementId
 	UJOBS_SQL_DISPATCH_FUTURE,
 	UJOBS_SQL_DISPATCH_PAUSED,
 
+	/* history_store */
+	UJOBS_SQL_HISTORY_FIND,		/* by partition */
+	UJOBS_SQL_INSPECT_LIVE,
+	UJOBS_SQL_INSPECT_HISTORY,	/* by partition */
+	UJOBS_SQL_WHY_LIVE,
+	UJOBS_SQL_WHY_HISTORY,		/* by partition */
+
 	/* home_store */
 	UJOBS_SQL_HOME_READ,
 	UJOBS_SQL_HOME_WRITE,
@@ -79,7 +72,5 @@ extern UjobsStatement *ujobs_statement(UjobsStatementId id);
  * through the parent opens it anew in every statement.
  */
 extern UjobsStatement *ujobs_statement_for_slot(UjobsStatementId id, int slot);
-
-#define UJOBS_HISTORY_SLOTS 32
 
 #endif							/* UJOBS_STORE_CATALOGUE_H */

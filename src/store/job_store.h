@@ -9,6 +9,7 @@
 
 #include "core/identity.h"
 #include "model/job.h"
+#include "model/ring.h"
 
 /* Note that the row may start at due_at. */
 extern void ujobs_job_announce(int64 id, int32 definition_id, const char *queue, int16 priority, TimestampTz due_at);
@@ -51,8 +52,5 @@ extern bool ujobs_job_settle(const UjobsJob *job, const UjobsVerdict *verdict, T
 
 /* The retention that applies to a finished job of this definition, in us. */
 extern int64 ujobs_job_retention(const UjobsDefinition *definition, UjobsOutcomeKind outcome);
-
-/* The history partition (0..31) of a row that expires then. */
-extern int16 ujobs_history_slot(TimestampTz expires_at);
 
 #endif							/* UJOBS_STORE_JOB_STORE_H */

@@ -1,0 +1,223 @@
+/*
+ * api_why.c: ujobs.why(id), the reason of a job's state as a sentence.
+ *
+ * Rows are asked first (paused, delayed, suspended), then the engine, then
+ * the limits, because that is the order in which they hold a job back.  What
+ * follows "waiting:" is the first thing that would have to change.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "core/census.h"
+#include "core/clock.h"
+#include "core/guc.h"
+#include "core/identity.h"
+#include "model/state.h"
+#include "store/history_store.h"
+
+PG_FUNCTION_INFO_V1(ujobs_sql_why);
+
+typedef struct Explanation
+{
+	char	   *reason;
+	const char *blocked_by;		/* NULL: nothing to do about it */
+} Explanation;
+
+static char *
+instant(TimestampTz t)
+{
+	char	   *text;
+
+	if (TIMESTAMP_NOT_FINITE(t))
+		return "further notice";
+	text = pstrdup(timestamptz_to_str(t));
+	return text;
+}
+
+static Explanation
+blocked(const char *by, char *reason)
+{
+	Explanation e = {reason, by};
+
+	return e;
+}
+
+static Explanation
+explain_ended(const UjobsJobFacts *f)
+{
+	const char *why = f->reason;
+
+	if (why == NULL && f->entitled)
+		why = f->error;
+	switch (f->state)
+	{
+		case UJOBS_STATE_DONE:
+			return blocked(NULL, psprintf("done: finished at %s in attempt %d", instant(f->at), f->attempt));
+		case UJOBS_STATE_DEAD:
+			return blocked(NULL, psprintf("dead: gave up at %s after attempt %d of %d%s%s", instant(f->at),
+										  f->attempt, f->max_attempts, why ? ": " : "", why ? why : ""));
+		default:
+			return blocked(NULL, psprintf("cancelled at %s%s%s", instant(f->at), why ? ": " : "", why ? why : ""));
+	}
+}
+
+static Explanation
+explain_running(const UjobsJobFacts *f, const UjobsSlot *slot)
+{
+	int			attempt = f->state == UJOBS_STATE_PENDING ? f->attempt + 1 : f->attempt;
+
+	return blocked(NULL, psprintf("running: attempt %d of %d since %s in process %d",
+								  attempt, f->max_attempts, instant(slot->job_started), (int) slot->pid));
+}
+
+static Explanation
+explain_delayed(const UjobsJobFacts *f)
+{
+	if (f->attempt > 0 && f->error != NULL)
+		return blocked(NULL, psprintf("delayed until %s: retry after attempt %d of %d failed%s%s",
+									  instant(f->at), f->attempt, f->max_attempts,
+									  f->entitled ? ": " : "", f->entitled ? f->error : ""));
+	return blocked(NULL, psprintf("delayed until %s: its run_at is in the future", instant(f->at)));
+}
+
+static Explanation
+explain_suspended(const UjobsJobFacts *f)
+{
+	if (f->reason != NULL)
+		return blocked(f->definition, psprintf("suspended: %s", f->reason));
+	return blocked(NULL, psprintf("suspended until %s", instant(f->at)));
+}
+
+/* What holds back all jobs of the database; reason NULL when nothing does. */
+static Explanation
+explain_engine(void)
+{
+	bool		no_worker;
+	UjobsEngineState state = ujobs_census_engine(&no_worker);
+
+	if (no_worker)
+		return blocked("max_worker_processes",
+					   "waiting: no background worker could be started because max_worker_processes is exhausted");
+	switch (state)
+	{
+		case UJOBS_ENGINE_RUNNING:
+			return blocked(NULL, NULL);
+		case UJOBS_ENGINE_PAUSED:
+			return blocked("engine",
+						   "waiting: the engine is paused because this database was restored or copied from another home; call ujobs.start_workers() to accept it");
+		case UJOBS_ENGINE_DRAINING:
+		case UJOBS_ENGINE_STOPPED:
+			return blocked("engine", "waiting: the engine was stopped; call ujobs.start_workers() to start it");
+		case UJOBS_ENGINE_NONE:
+		case UJOBS_ENGINE_DOWN:
+			break;
+	}
+	return blocked("engine", "waiting: no engine runs in this database; call ujobs.start_workers() to start it");
+}
+
+/* The limits; reason NULL when none is reached. */
+static Explanation
+explain_limits(const UjobsJobFacts *f)
+{
+	UjobsProcess running[UJOBS_MAX_SLOTS];
+	int			n = ujobs_census_running(running);
+	int			of_definition = 0;
+	int			idle;
+
+	for (int i = 0; i < n; i++)
+		of_definition += running[i].definition_id == f->definition_id;
+	if (f->concurrency > 0 && of_definition >= f->concurrency)
+		return blocked(f->definition, psprintf("waiting: job \"%s\" is at its limit of %d running",
+											   f->definition, f->concurrency));
+	if (ujobs_guc_max_running > 0 && n >= ujobs_guc_max_running)
+		return blocked("ujobs.max_running",
+					   psprintf("waiting: the database is at its limit of %d running jobs (ujobs.max_running)",
+								ujobs_guc_max_running));
+	if (!f->external && ujobs_census_executors(&idle) >= ujobs_guc_max_workers && idle == 0)
+		return blocked("ujobs.max_workers",
+					   psprintf("waiting: all %d workers (ujobs.max_workers) are busy", ujobs_guc_max_workers));
+	return blocked(NULL, NULL);
+}
+
+static Explanation
+explain_ready(const UjobsJobFacts *f)
+{
+	Explanation e;
+
+	if (f->definition == NULL || f->dropped)
+		return blocked(NULL, "waiting: its definition was dropped, so the engine will cancel it");
+	if (f->queue_paused)
+		return blocked(f->queue, psprintf("waiting: queue \"%s\" is paused", f->queue));
+	e = explain_engine();
+	if (e.reason == NULL)
+		e = explain_limits(f);
+	if (e.reason != NULL)
+		return e;
+	if (f->external)
+		return blocked(NULL, "waiting: for a program to claim it");
+	return blocked(NULL, "ready: it starts as soon as jobs ahead of it have started");
+}
+
+static Explanation
+explain(const UjobsJobFacts *f, int64 id, const char **shown)
+{
+	TimestampTz now = ujobs_clock_now();
+	UjobsSlot	slot;
+	bool		running = !ujobs_state_is_terminal(f->state) && ujobs_shmem_find_running(id, &slot) >= 0;
+
+	*shown = ujobs_state_shown(f->state, f->at, now, running);
+	if (ujobs_state_is_terminal(f->state))
+		return explain_ended(f);
+	if (running)
+		return explain_running(f, &slot);
+	if (f->state == UJOBS_STATE_LEASED)
+		return blocked(NULL, psprintf("running: claimed by a program outside until %s", instant(f->at)));
+	if (f->state == UJOBS_STATE_SUSPENDED)
+		return explain_suspended(f);
+	if (f->at > now)
+		return explain_delayed(f);
+	return explain_ready(f);
+}
+
+static void
+push_text(JsonbParseState **parse, const char *key, const char *value)
+{
+	JsonbValue	v;
+
+	v.type = jbvString;
+	v.val.string.val = (char *) key;
+	v.val.string.len = strlen(key);
+	pushJsonbValue(parse, WJB_KEY, &v);
+	v.type = value == NULL ? jbvNull : jbvString;
+	v.val.string.val = (char *) value;
+	v.val.string.len = value == NULL ? 0 : strlen(value);
+	pushJsonbValue(parse, WJB_VALUE, &v);
+}
+
+/* ujobs.why(id bigint) */
+Datum
+ujobs_sql_why(PG_FUNCTION_ARGS)
+{
+	int64		id = PG_GETARG_INT64(0);
+	UjobsIdentity identity;
+	UjobsJobFacts facts;
+	Explanation e;
+	const char *state;
+	bool		found;
+	JsonbParseState *parse = NULL;
+
+	ujobs_identity_enter(&identity);
+	found = ujobs_history_facts(&identity, id, &facts);
+	ujobs_identity_leave(&identity);
+	if (!found)
+		PG_RETURN_NULL();
+	e = explain(&facts, id, &state);
+	pushJsonbValue(&parse, WJB_BEGIN_OBJECT, NULL);
+	push_text(&parse, "state", state);
+	push_text(&parse, "reason", e.reason);
+	push_text(&parse, "blockedBy", e.blocked_by);
+	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&parse, WJB_END_OBJECT, NULL)));
+}

@@ -1,0 +1,166 @@
+/*
+ * census.c: reads the control block for ujobs.workers and ujobs.why.
+ *
+ * Nothing here writes.  Engines are read under the control lock, each slot
+ * under its own spinlock.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "core/census.h"
+#include "core/slot.h"
+
+static const char *
+engine_state(UjobsEngineState state, bool no_worker)
+{
+	switch (state)
+	{
+		case UJOBS_ENGINE_NONE:
+		case UJOBS_ENGINE_DOWN:
+			return no_worker ? "waiting: max_worker_processes is exhausted" : "down";
+		case UJOBS_ENGINE_RUNNING:
+			return "running";
+		case UJOBS_ENGINE_DRAINING:
+			return "draining";
+		case UJOBS_ENGINE_STOPPED:
+			return "stopped";
+		case UJOBS_ENGINE_PAUSED:
+			return "paused: restored from another home";
+	}
+	return "unknown";
+}
+
+static const char *
+slot_state(UjobsSlotState state)
+{
+	switch (state)
+	{
+		case UJOBS_SLOT_FREE:
+			return "free";
+		case UJOBS_SLOT_STARTING:
+			return "starting";
+		case UJOBS_SLOT_IDLE:
+			return "idle";
+		case UJOBS_SLOT_BUSY:
+			return "busy";
+	}
+	return "unknown";
+}
+
+static int
+take_engine(const UjobsEngine *engine, UjobsProcess *out)
+{
+	UjobsProcess process = {
+		.kind = UJOBS_PROCESS_DISPATCHER,
+		.pid = engine->dispatcher_pid,
+		.database = engine->database,
+		.state = engine_state(engine->state, engine->no_worker),
+		.since = engine->since
+	};
+	bool		tells = engine->state == UJOBS_ENGINE_PAUSED ||
+		(engine->state == UJOBS_ENGINE_DOWN && engine->no_worker);
+	int			n = 0;
+
+	if (engine->state == UJOBS_ENGINE_NONE)
+		return 0;
+	if (process.pid != 0 || tells)
+		out[n++] = process;
+	process.kind = UJOBS_PROCESS_SCHEDULER;
+	process.pid = engine->scheduler_pid;
+	if (process.pid != 0)
+		out[n++] = process;
+	return n;
+}
+
+static void
+take_slot(const UjobsSlot *slot, UjobsProcess *out)
+{
+	bool		runs = slot->state == UJOBS_SLOT_BUSY && slot->job_id != 0;
+
+	*out = (UjobsProcess) {
+		.kind = UJOBS_PROCESS_EXECUTOR,
+		.pid = slot->pid,
+		.database = slot->database,
+		.role = slot->role,
+		.state = slot_state(slot->state),
+		.job_id = runs ? slot->job_id : 0,
+		.definition_id = slot->definition_id,
+		.attempt = slot->attempt,
+		.job_started = slot->job_started,
+		.since = slot->since,
+		.jobs_done = slot->jobs_done
+	};
+}
+
+int
+ujobs_census_take(UjobsProcess *out)
+{
+	UjobsControl *control = ujobs_shmem_control();
+	UjobsSlot	slot;
+	int			n = 0;
+
+	LWLockAcquire(control->lock, LW_SHARED);
+	if (control->launcher_pid != 0)
+		out[n++] = (UjobsProcess) {
+			.kind = UJOBS_PROCESS_LAUNCHER,
+			.pid = control->launcher_pid,
+			.state = "running"
+		};
+	for (int i = 0; i < UJOBS_MAX_ENGINES; i++)
+		n += take_engine(&control->engine[i], &out[n]);
+	LWLockRelease(control->lock);
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		ujobs_slot_copy(i, &slot);
+		if (slot.state != UJOBS_SLOT_FREE)
+			take_slot(&slot, &out[n++]);
+	}
+	return n;
+}
+
+int
+ujobs_census_running(UjobsProcess *out)
+{
+	UjobsControl *control = ujobs_shmem_control();
+	UjobsSlot	slot;
+	int			n = 0;
+
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		if (control->slot[i].job_id == 0)
+			continue;			/* a stale miss is one the caller could have seen */
+		ujobs_slot_copy(i, &slot);
+		if (slot.state == UJOBS_SLOT_BUSY && slot.job_id != 0 && slot.database == MyDatabaseId)
+			take_slot(&slot, &out[n++]);
+	}
+	return n;
+}
+
+UjobsEngineState
+ujobs_census_engine(bool *no_worker)
+{
+	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, false);
+
+	*no_worker = engine != NULL && engine->no_worker;
+	return engine == NULL ? UJOBS_ENGINE_NONE : engine->state;
+}
+
+int
+ujobs_census_executors(int *idle)
+{
+	UjobsSlot	slot;
+	int			used = 0;
+
+	*idle = 0;
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		ujobs_slot_copy(i, &slot);
+		if (slot.state == UJOBS_SLOT_FREE)
+			continue;
+		used++;
+		if (slot.database == MyDatabaseId && slot.state != UJOBS_SLOT_BUSY)
+			(*idle)++;
+	}
+	return used;
+}

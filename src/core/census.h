@@ -1,0 +1,49 @@
+/*
+ * census.h: who is at work, copied out of shared memory for those who look in.
+ *
+ * Each entry is consistent in itself; the list as a whole is a moment's
+ * glance, as with pg_stat_activity.
+ */
+#ifndef UJOBS_CORE_CENSUS_H
+#define UJOBS_CORE_CENSUS_H
+
+#include "core/shmem.h"
+
+typedef enum UjobsProcessKind
+{
+	UJOBS_PROCESS_LAUNCHER,
+	UJOBS_PROCESS_DISPATCHER,
+	UJOBS_PROCESS_SCHEDULER,
+	UJOBS_PROCESS_EXECUTOR
+} UjobsProcessKind;
+
+typedef struct UjobsProcess
+{
+	UjobsProcessKind kind;
+	pid_t		pid;			/* 0: it should be there and is not, state says why */
+	Oid			database;		/* InvalidOid: none */
+	Oid			role;			/* InvalidOid: the bootstrap superuser's, not a job owner's */
+	const char *state;			/* a constant sentence */
+	int64		job_id;			/* 0 = none */
+	int32		definition_id;
+	int32		attempt;		/* of the job */
+	TimestampTz job_started;
+	TimestampTz since;			/* 0 = not known */
+	uint64		jobs_done;
+} UjobsProcess;
+
+#define UJOBS_CENSUS_MAX (1 + 2 * UJOBS_MAX_ENGINES + UJOBS_MAX_SLOTS)
+
+/* Fills out[UJOBS_CENSUS_MAX] with the processes of the cluster; returns their number. */
+extern int	ujobs_census_take(UjobsProcess *out);
+
+/* The same for executors of this database that run a job now; out[UJOBS_MAX_SLOTS]. */
+extern int	ujobs_census_running(UjobsProcess *out);
+
+/* How the engine of this database stands, and whether it lacks a worker slot. */
+extern UjobsEngineState ujobs_census_engine(bool *no_worker);
+
+/* Executors in use in the whole cluster; idle: those of this database without a job. */
+extern int	ujobs_census_executors(int *idle);
+
+#endif							/* UJOBS_CORE_CENSUS_H */

@@ -1,0 +1,120 @@
+/*
+ * history_store.c: one job by its id.
+ *
+ * A finished row sits in the partition of the day on which it expires.  What
+ * finished today with the usual retention is in the partition that many days
+ * ahead; yesterday's is one before it, and so on down the ring: newest first.
+ */
+#include "postgres.h"
+
+#include "core/clock.h"
+#include "core/guc.h"
+#include "store/catalogue.h"
+#include "store/history_store.h"
+
+static bool
+slot_holds(int slot, int64 id)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int64GetDatum(id));
+	return ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_HISTORY_FIND, slot), &args).rows > 0;
+}
+
+int
+ujobs_history_find(int64 id)
+{
+	int64		retention = (int64) ujobs_guc_retention * USECS_PER_SEC;
+	int			newest = ujobs_history_slot(ujobs_clock_add(ujobs_clock_now(), retention));
+
+	for (int age = 0; age < UJOBS_HISTORY_SLOTS; age++)
+	{
+		int			slot = (newest - age + UJOBS_HISTORY_SLOTS) % UJOBS_HISTORY_SLOTS;
+
+		if (slot_holds(slot, id))
+			return slot;
+	}
+	return -1;
+}
+
+static UjobsResult
+read_as(UjobsStatement *statement, int64 id, Oid role)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int64GetDatum(id));
+	ujobs_bind(&args, ObjectIdGetDatum(role));
+	return ujobs_query_run(statement, &args);
+}
+
+Jsonb *
+ujobs_history_trace(UjobsIdentity *identity, int64 id)
+{
+	UjobsResult result = read_as(ujobs_statement(UJOBS_SQL_INSPECT_LIVE), id, identity->user);
+	int			slot;
+
+	if (result.rows == 0)
+	{
+		slot = ujobs_history_find(id);
+		if (slot < 0)
+			return NULL;
+		result = read_as(ujobs_statement_for_slot(UJOBS_SQL_INSPECT_HISTORY, slot), id, identity->user);
+	}
+	return result.rows == 0 ? NULL : ujobs_result_jsonb(&result, 0, 0, identity->caller);
+}
+
+static void
+decode_live(const UjobsResult *result, UjobsJobFacts *facts, MemoryContext into)
+{
+	char	   *kind = ujobs_result_text(result, 0, 10, into);
+
+	facts->state = DatumGetChar(ujobs_result_datum(result, 0, 1));
+	facts->at = DatumGetTimestampTz(ujobs_result_datum(result, 0, 2));
+	facts->attempt = DatumGetInt32(ujobs_result_datum(result, 0, 3));
+	facts->max_attempts = DatumGetInt32(ujobs_result_datum(result, 0, 4));
+	facts->definition_id = DatumGetInt32(ujobs_result_datum(result, 0, 5));
+	facts->queue = ujobs_result_text(result, 0, 6, into);
+	facts->reason = ujobs_result_text(result, 0, 7, into);
+	facts->error = ujobs_result_text(result, 0, 8, into);
+	facts->definition = ujobs_result_text(result, 0, 9, into);
+	facts->external = kind != NULL && strcmp(kind, "external") == 0;
+	facts->concurrency = DatumGetInt32(ujobs_result_datum(result, 0, 11));
+	facts->dropped = DatumGetBool(ujobs_result_datum(result, 0, 12));
+	facts->queue_paused = DatumGetBool(ujobs_result_datum(result, 0, 13));
+}
+
+static void
+decode_ended(const UjobsResult *result, UjobsJobFacts *facts, MemoryContext into)
+{
+	facts->state = DatumGetChar(ujobs_result_datum(result, 0, 1));
+	facts->at = DatumGetTimestampTz(ujobs_result_datum(result, 0, 2));
+	facts->attempt = DatumGetInt32(ujobs_result_datum(result, 0, 3));
+	facts->max_attempts = DatumGetInt32(ujobs_result_datum(result, 0, 4));
+	facts->reason = ujobs_result_text(result, 0, 5, into);
+	facts->error = ujobs_result_text(result, 0, 6, into);
+}
+
+bool
+ujobs_history_facts(UjobsIdentity *identity, int64 id, UjobsJobFacts *facts)
+{
+	UjobsResult result = read_as(ujobs_statement(UJOBS_SQL_WHY_LIVE), id, identity->user);
+	int			access;
+	int			slot;
+
+	memset(facts, 0, sizeof(*facts));
+	if (result.rows > 0)
+		decode_live(&result, facts, identity->caller);
+	else
+	{
+		slot = ujobs_history_find(id);
+		if (slot < 0)
+			return false;
+		result = read_as(ujobs_statement_for_slot(UJOBS_SQL_WHY_HISTORY, slot), id, identity->user);
+		if (result.rows == 0)
+			return false;
+		decode_ended(&result, facts, identity->caller);
+	}
+	access = DatumGetInt32(ujobs_result_datum(&result, 0, 0));
+	facts->entitled = access >= UJOBS_ACCESS_PAYLOAD;
+	return access > UJOBS_ACCESS_NONE;
+}
