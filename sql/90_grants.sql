@@ -8,6 +8,11 @@ revoke execute on function ujobs.define_job from public;
 revoke execute on function ujobs.define_external_job from public;
 revoke execute on function ujobs.define_command from public;
 revoke execute on function ujobs.drop_job from public;
+revoke execute on function ujobs.pause_queue from public;
+revoke execute on function ujobs.resume_queue from public;
+revoke execute on function ujobs.purge from public;
+revoke execute on function ujobs.start_workers from public;
+revoke execute on function ujobs.stop_workers from public;
 
 -- Looking in is for everybody: the views decide by row.  Nobody has USAGE on
 -- schema ujobs_internal, so what the views call there cannot be named.

@@ -16,6 +16,7 @@
 #include "tcop/pquery.h"
 #include "utils/acl.h"
 #include "utils/regproc.h"
+#include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
 #error "ujobs needs PostgreSQL 15 or newer"
@@ -89,7 +90,6 @@ ujobs_compat_portal_run(Portal portal, long count, bool top_level, DestReceiver 
 
 /* Named wait events for extensions exist since 17. */
 #if PG_VERSION_NUM >= 170000
-#include "utils/wait_event.h"
 #define UJOBS_COMPAT_WAIT_EVENT(name) WaitEventExtensionNew(name)
 #else
 #define UJOBS_COMPAT_WAIT_EVENT(name) PG_WAIT_EXTENSION

@@ -1,0 +1,359 @@
+/*
+ * api_control.c: cancel, retry, pause_queue, resume_queue and purge.
+ *
+ * The row changes in the caller's transaction and the engine follows at its
+ * commit.  A job may move while a call waits for its row (it completes, or
+ * somebody else cancels or retries it), so each call locates the job, tries,
+ * and locates it again when it was not where it had been seen.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "api/api_define.h"
+#include "api/trace.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/wakeup.h"
+#include "model/state.h"
+#include "store/control_store.h"
+#include "store/definition_store.h"
+#include "store/job_store.h"
+
+#define RING_DAYS 30			/* a history row sits at most so far ahead in the ring */
+
+PG_FUNCTION_INFO_V1(ujobs_sql_cancel);
+PG_FUNCTION_INFO_V1(ujobs_sql_retry);
+PG_FUNCTION_INFO_V1(ujobs_sql_pause_queue);
+PG_FUNCTION_INFO_V1(ujobs_sql_resume_queue);
+PG_FUNCTION_INFO_V1(ujobs_sql_purge);
+
+static void
+require_argument(FunctionCallInfo fcinfo, int number, const char *name)
+{
+	if (PG_ARGISNULL(number))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"%s\" must not be NULL", name),
+				 errhint("Give it a value.")));
+}
+
+/* The job, or UJ018; and its definition, whose owner the caller must be. */
+static const UjobsDefinition *
+locate_for(int64 id, const UjobsIdentity *identity, UjobsWhere *where)
+{
+	const UjobsDefinition *definition;
+
+	if (!ujobs_control_locate(id, where))
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+				 errmsg("job " INT64_FORMAT " does not exist", id),
+				 errdetail("It never existed, or its history is past its retention."),
+				 errhint("Check the id; finished jobs are kept as long as their retention says.")));
+	definition = ujobs_definition_by_id(where->definition_id);
+	if (definition == NULL)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(CORRUPT_STATE)),
+				 errmsg("job " INT64_FORMAT " has no definition", id),
+				 errdetail("Definition %d does not exist.", where->definition_id),
+				 errhint("Run SELECT * FROM ujobs.check() and report what it shows.")));
+	if (!ujobs_definition_may_control(definition, identity->user))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for job " INT64_FORMAT, id),
+				 errdetail("Role \"%s\" is not a member of \"%s\", the owner of job definition \"%s\".",
+						   GetUserNameFromId(identity->user, true), definition->owner_name,
+						   definition->name),
+				 errhint("Have the owner of the definition, or a superuser, do it.")));
+	return definition;
+}
+
+static bool
+is_running(int64 id, const UjobsWhere *where, UjobsSlot *slot)
+{
+	return where->state == UJOBS_STATE_LEASED || ujobs_shmem_find_running(id, slot) >= 0;
+}
+
+/* ---- cancel ---- */
+
+/*
+ * A handler that removes its own job's row would take its own completion
+ * away, be rolled back for it, and so never be cancelled.
+ */
+static void
+refuse_own_job(int64 id, const UjobsSlot *slot)
+{
+	if (slot->pid == MyProcPid)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_NOT_CANCELLABLE)),
+				 errmsg("job " INT64_FORMAT " cannot cancel itself", id),
+				 errdetail("Its state is running, in this session."),
+				 errhint("Call ujobs.fail to end the job at hand.")));
+}
+
+static UjobsCancellation
+plan_cancellation(int64 id, const UjobsDefinition *definition, const char *reason)
+{
+	UjobsCancellation c = {.reason = reason};
+	int64		retention = ujobs_job_retention(definition, UJOBS_OUTCOME_CANCELLED);
+	UjobsSlot	slot;
+
+	c.finished_at = ujobs_clock_now();
+	c.expires_at = ujobs_clock_add(c.finished_at, retention);
+	c.slot = ujobs_history_slot(Min(c.expires_at,
+									ujobs_clock_add(c.finished_at, RING_DAYS * USECS_PER_DAY)));
+	if (ujobs_shmem_find_running(id, &slot) >= 0)
+	{
+		refuse_own_job(id, &slot);
+		c.attempt = slot.attempt;
+		c.started_at = slot.job_started;
+	}
+	return c;
+}
+
+static void
+raise_ended(int64 id, UjobsState state)
+{
+	const char *shown = ujobs_state_shown(state, 0, 0, false);
+
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(JOB_NOT_CANCELLABLE)),
+			 errmsg("job " INT64_FORMAT " is already %s", id, shown),
+			 errdetail("Its state is %s.", shown),
+			 errhint("Only a live job can be cancelled; look at it with ujobs.inspect_job.")));
+}
+
+static void
+announce_gone(int64 id, int32 definition_id)
+{
+	UjobsHint	hint = {.id = id, .definition_id = definition_id, .kind = UJOBS_HINT_GONE};
+
+	ujobs_wakeup_note(&hint);
+	ujobs_wakeup_note_finished(id);
+}
+
+/* Returns the partition of a history row that must not outlive the call, or -1. */
+static int
+cancel(int64 id, const char *reason, const UjobsIdentity *identity)
+{
+	for (;;)
+	{
+		UjobsWhere	where;
+		const UjobsDefinition *definition = locate_for(id, identity, &where);
+		UjobsCancellation c;
+
+		if (!where.live)
+			raise_ended(id, where.state);
+		c = plan_cancellation(id, definition, reason);
+		if (!ujobs_control_cancel(id, &c))
+			continue;			/* it ended while we waited for its row */
+		announce_gone(id, where.definition_id);
+		return c.expires_at <= c.finished_at ? c.slot : -1;
+	}
+}
+
+static void
+forget(int64 id, int slot)
+{
+	UjobsIdentity identity;
+
+	ujobs_identity_enter(&identity);
+	ujobs_control_forget(id, (int16) slot);
+	ujobs_identity_leave(&identity);
+}
+
+Datum
+ujobs_sql_cancel(PG_FUNCTION_ARGS)
+{
+	UjobsIdentity identity;
+	const char *reason = PG_ARGISNULL(1) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(1));
+	int64		id;
+	int			unkept;
+	Datum		trace;
+
+	require_argument(fcinfo, 0, "id");
+	PreventCommandIfReadOnly("ujobs.cancel()");
+	id = PG_GETARG_INT64(0);
+	ujobs_identity_enter(&identity);
+	unkept = cancel(id, reason, &identity);
+	ujobs_identity_leave(&identity);
+	trace = ujobs_trace_return(fcinfo, id);
+	if (unkept >= 0)
+		forget(id, unkept);		/* retention 0: it stood there for the trace alone */
+	return trace;
+}
+
+/* ---- retry ---- */
+
+static void
+refuse_running(int64 id, const UjobsWhere *where)
+{
+	UjobsSlot	slot;
+
+	if (is_running(id, where, &slot))
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_NOT_CANCELLABLE)),
+				 errmsg("job " INT64_FORMAT " is running", id),
+				 errdetail("Its state is running."),
+				 errhint("Wait until the attempt ends, or cancel the job first.")));
+}
+
+static void
+refuse_dropped(int64 id, const UjobsDefinition *definition)
+{
+	if (definition->dropped)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
+				 errmsg("job definition \"%s\" of job " INT64_FORMAT " has been dropped",
+						definition->name, id),
+				 errhint("Define it again and enqueue a new job.")));
+}
+
+static void
+raise_key_held(int64 id, const UjobsDefinition *definition, const UjobsRestarted *wanted)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(JOB_DUPLICATE)),
+			 errmsg("key \"%s\" of job " INT64_FORMAT " is held by another live job", wanted->key, id),
+			 wanted->holder != 0 ?
+			 errdetail("Job " INT64_FORMAT " of definition \"%s\" holds it.", wanted->holder,
+					   definition->name) :
+			 errdetail("A job of definition \"%s\" held it and has just ended.", definition->name),
+			 errhint("Retry the job when the other one has ended.")));
+}
+
+static UjobsRestart
+restart(int64 id, const UjobsWhere *where, TimestampTz now, UjobsIdentity *identity,
+		UjobsRestarted *restarted)
+{
+	if (where->live)
+		return ujobs_control_restart(id, now, identity, restarted);
+	return ujobs_control_revive(id, where, now, identity, restarted);
+}
+
+/* No kind of job has steps yet: every name is unknown. */
+static void
+refuse_step(int64 id, const char *step)
+{
+	if (step != NULL)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+				 errmsg("job " INT64_FORMAT " has no step \"%s\"", id, step),
+				 errhint("Pass NULL to keep every step, or a name that ujobs.inspect_job shows.")));
+}
+
+static void
+retry(int64 id, const char *step, UjobsIdentity *identity)
+{
+	TimestampTz now = ujobs_clock_now();
+	UjobsWhere	where;
+	UjobsRestarted restarted;
+	const UjobsDefinition *definition;
+	UjobsRestart outcome;
+
+	do
+	{
+		definition = locate_for(id, identity, &where);
+		refuse_running(id, &where);
+		refuse_dropped(id, definition);
+		refuse_step(id, step);
+		outcome = restart(id, &where, now, identity, &restarted);
+	} while (outcome == UJOBS_RESTART_MOVED);
+	if (outcome == UJOBS_RESTART_KEY_HELD)
+		raise_key_held(id, definition, &restarted);
+	ujobs_job_announce(id, where.definition_id, restarted.queue, restarted.priority, now);
+}
+
+/* retry(id) and retry_from_step(id, step) */
+Datum
+ujobs_sql_retry(PG_FUNCTION_ARGS)
+{
+	UjobsIdentity identity;
+	const char *step = NULL;
+	int64		id;
+
+	require_argument(fcinfo, 0, "id");
+	PreventCommandIfReadOnly("ujobs.retry()");
+	id = PG_GETARG_INT64(0);
+	if (PG_NARGS() > 1 && !PG_ARGISNULL(1))
+		step = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	ujobs_identity_enter(&identity);
+	retry(id, step, &identity);
+	ujobs_identity_leave(&identity);
+	return ujobs_trace_return(fcinfo, id);
+}
+
+/* ---- queues ---- */
+
+static char *
+queue_argument(FunctionCallInfo fcinfo, int number)
+{
+	char	   *queue = ujobs_options_required(fcinfo, number, "queue");
+
+	ujobs_options_check_name("queue", queue);
+	return queue;
+}
+
+static void
+set_paused(const char *queue, bool paused)
+{
+	UjobsIdentity identity;
+
+	PreventCommandIfReadOnly(paused ? "ujobs.pause_queue()" : "ujobs.resume_queue()");
+	ujobs_identity_enter(&identity);
+	if (ujobs_control_pause_queue(queue, paused))
+		ujobs_definition_invalidate();
+	ujobs_identity_leave(&identity);
+}
+
+Datum
+ujobs_sql_pause_queue(PG_FUNCTION_ARGS)
+{
+	set_paused(queue_argument(fcinfo, 0), true);
+	PG_RETURN_VOID();
+}
+
+Datum
+ujobs_sql_resume_queue(PG_FUNCTION_ARGS)
+{
+	set_paused(queue_argument(fcinfo, 0), false);
+	PG_RETURN_VOID();
+}
+
+/* ---- purge ---- */
+
+static int64
+age_argument(FunctionCallInfo fcinfo, int number)
+{
+	int64		us;
+
+	require_argument(fcinfo, number, "older_than");
+	us = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(number));
+	if (us < 0 || us == PG_INT64_MAX)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				 errmsg("option \"older_than\" has an invalid value"),
+				 errdetail("It must be a finite interval that is not negative."),
+				 errhint("Pass interval '0' to remove all history.")));
+	return us;
+}
+
+Datum
+ujobs_sql_purge(PG_FUNCTION_ARGS)
+{
+	UjobsIdentity identity;
+	int64		age = age_argument(fcinfo, 0);
+	const char *queue = PG_ARGISNULL(1) ? NULL : queue_argument(fcinfo, 1);
+	int64		removed;
+
+	PreventCommandIfReadOnly("ujobs.purge()");
+
+	/* The real clock, whatever ujobs.clock says: what is purged is gone. */
+	ujobs_identity_enter(&identity);
+	removed = ujobs_control_purge(ujobs_clock_add(GetCurrentTimestamp(), -age), queue);
+	ujobs_identity_leave(&identity);
+	PG_RETURN_INT64(removed);
+}

@@ -1,0 +1,144 @@
+/*
+ * api_wait.c: wait_for_job.
+ *
+ * Each look takes a fresh snapshot, so it sees the end of a job that began
+ * after the call.  That needs READ COMMITTED, and a job that the caller's own
+ * transaction has not written: nobody could end that one before the commit.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/timestamp.h"
+
+#include "api/trace.h"
+#include "core/await.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/shmem.h"
+#include "model/state.h"
+#include "store/control_store.h"
+#include "store/definition_store.h"
+
+PG_FUNCTION_INFO_V1(ujobs_sql_wait_for_job);
+
+typedef struct Wait
+{
+	int64		id;
+	bool		seen;			/* it was there at an earlier look */
+	UjobsWhere	where;
+} Wait;
+
+static void
+refuse_isolation(void)
+{
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("wait_for_job needs isolation level read committed"),
+				 errdetail("This transaction's snapshot would never show the end of the job."),
+				 errhint("Call it in a transaction of its own.")));
+}
+
+/* As inspection: owner's members, the enqueuing role, pg_monitor, superusers. */
+static bool
+may_see(const UjobsWhere *where, Oid role)
+{
+	const UjobsDefinition *definition = ujobs_definition_by_id(where->definition_id);
+
+	return (definition != NULL && ujobs_definition_may_control(definition, role)) ||
+		has_privs_of_role(role, where->enqueued_role) ||
+		has_privs_of_role(role, ROLE_PG_MONITOR);
+}
+
+static void
+raise_not_there(const Wait *wait)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+			 errmsg("job " INT64_FORMAT " does not exist", wait->id),
+			 wait->seen ?
+			 errdetail("It ended while it was waited for, and its history is not kept.") :
+			 errdetail("It never existed, or its history is past its retention."),
+			 errhint("Check the id; finished jobs are kept as long as their retention says.")));
+}
+
+/* At the first look, which is before any waiting. */
+static void
+check_first(const Wait *wait, Oid role)
+{
+	if (!may_see(&wait->where, role))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for job " INT64_FORMAT, wait->id),
+				 errhint("Only a member of the definition's owner and the role that enqueued the job may wait for it.")));
+	if (wait->where.own)
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("job " INT64_FORMAT " was written by this transaction", wait->id),
+				 errdetail("It cannot run before the transaction commits."),
+				 errhint("Commit first, then wait for the job.")));
+	if (wait->where.live && !ujobs_shmem_engine_serves())
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(ENGINE_NOT_RUNNING)),
+				 errmsg("no engine serves this database"),
+				 errdetail("Job " INT64_FORMAT " would not run while it is waited for.", wait->id),
+				 errhint("Call ujobs.start_workers(), or add ujobs to shared_preload_libraries.")));
+}
+
+static bool
+look(void *arg)
+{
+	Wait	   *wait = arg;
+	UjobsIdentity identity;
+
+	ujobs_identity_enter(&identity);
+	if (!ujobs_control_locate(wait->id, &wait->where))
+		raise_not_there(wait);
+	if (!wait->seen)
+		check_first(wait, identity.user);
+	wait->seen = true;
+	ujobs_identity_leave(&identity);
+	return !wait->where.live;
+}
+
+static void
+raise_timeout(const Wait *wait)
+{
+	bool		running = wait->where.state == UJOBS_STATE_LEASED ||
+		ujobs_shmem_find_running(wait->id, NULL) >= 0;
+
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(JOB_TIMEOUT)),
+			 errmsg("job " INT64_FORMAT " has not ended within the timeout", wait->id),
+			 errdetail("Its state is %s.",
+					   ujobs_state_shown(wait->where.state, wait->where.due_at,
+										 ujobs_clock_now(), running)),
+			 errhint("Wait longer, or ask ujobs.why what holds the job up.")));
+}
+
+Datum
+ujobs_sql_wait_for_job(PG_FUNCTION_ARGS)
+{
+	Wait		wait = {0};
+	TimestampTz deadline;
+
+	for (int i = 0; i < 2; i++)
+	{
+		if (PG_ARGISNULL(i))
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("argument \"%s\" must not be NULL", i == 0 ? "id" : "timeout"),
+					 errhint("Give it a value.")));
+	}
+	wait.id = PG_GETARG_INT64(0);
+	deadline = ujobs_clock_add(GetCurrentTimestamp(),
+							   ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(1)));
+	refuse_isolation();
+	if (!ujobs_await_job(wait.id, deadline, look, &wait))
+		raise_timeout(&wait);
+	return ujobs_trace_return(fcinfo, wait.id);
+}

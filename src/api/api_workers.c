@@ -1,0 +1,78 @@
+/*
+ * api_workers.c: start_workers and stop_workers.
+ *
+ * Both write the store's origin row and tell the running engine at commit.
+ * With a launcher alive it starts the processes; without one the dispatcher
+ * is spawned from here and waits for the outcome of this transaction.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+
+#include "core/identity.h"
+#include "core/spawn.h"
+#include "core/wakeup.h"
+#include "store/control_store.h"
+#include "store/definition_store.h"
+
+PG_FUNCTION_INFO_V1(ujobs_sql_start_workers);
+PG_FUNCTION_INFO_V1(ujobs_sql_stop_workers);
+
+static void
+announce_config(void)
+{
+	UjobsHint	hint = {.kind = UJOBS_HINT_CONFIG};
+
+	ujobs_wakeup_note(&hint);
+}
+
+/* Once per transaction: a second process would only find the first and go. */
+static void
+spawn_once(void)
+{
+	static FullTransactionId spawned_by = {0};
+	FullTransactionId xid = GetTopFullTransactionId();
+
+	if (FullTransactionIdEquals(spawned_by, xid))
+		return;
+	if (!ujobs_spawn_dispatcher(MyDatabaseId, xid, true))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not start the engine of this database"),
+				 errdetail("All %d background worker slots of the server are in use.", max_worker_processes),
+				 errhint("Increase max_worker_processes and restart the server.")));
+	spawned_by = xid;
+}
+
+Datum
+ujobs_sql_start_workers(PG_FUNCTION_ARGS)
+{
+	UjobsIdentity identity;
+
+	PreventCommandIfReadOnly("ujobs.start_workers()");
+	ujobs_identity_enter(&identity);
+	if (ujobs_control_start())
+		ujobs_definition_invalidate();
+	ujobs_identity_leave(&identity);
+
+	announce_config();
+	ujobs_wakeup_note_launcher();
+	if (!ujobs_spawn_has_launcher() && !ujobs_shmem_engine_serves())
+		spawn_once();
+	PG_RETURN_VOID();
+}
+
+Datum
+ujobs_sql_stop_workers(PG_FUNCTION_ARGS)
+{
+	UjobsIdentity identity;
+
+	PreventCommandIfReadOnly("ujobs.stop_workers()");
+	ujobs_identity_enter(&identity);
+	ujobs_control_stop();
+	ujobs_identity_leave(&identity);
+	announce_config();
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,289 @@
+/*
+ * control_store.c: cancel, retry, pause, purge, start and stop, as rows.
+ *
+ * A job is either in the live table or in history and moves between them in
+ * one statement, so whoever looks at both with one snapshot finds it exactly
+ * once.  A job that moves back gets a revision that no earlier run of it can
+ * hold: an executor still busy with the cancelled attempt must not settle it.
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/xid8.h"
+
+#include "core/guc.h"
+#include "store/catalogue.h"
+#include "store/control_store.h"
+
+static UjobsResult
+read_live(int64 id)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int64GetDatum(id));
+	return ujobs_query_read(ujobs_statement(UJOBS_SQL_CONTROL_LIVE), &args);
+}
+
+static UjobsResult
+read_history(int64 id, int16 slot)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int64GetDatum(id));
+	return ujobs_query_read(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_HISTORY, slot), &args);
+}
+
+static void
+decode(const UjobsResult *result, UjobsWhere *where)
+{
+	TransactionId xmin = DatumGetTransactionId(ujobs_result_datum(result, 0, 0));
+
+	where->own = TransactionIdIsCurrentTransactionId(xmin);
+	where->state = (UjobsState) DatumGetChar(ujobs_result_datum(result, 0, 1));
+	where->definition_id = DatumGetInt32(ujobs_result_datum(result, 0, 2));
+	where->enqueued_role = DatumGetObjectId(ujobs_result_datum(result, 0, 3));
+}
+
+/* The partition where a job that finishes now and has no retention of its own goes. */
+static int
+newest_slot(void)
+{
+	int64		seconds = timestamptz_to_time_t(GetCurrentTimestamp()) + ujobs_guc_retention;
+
+	return (int) (seconds / SECS_PER_DAY % UJOBS_HISTORY_SLOTS);
+}
+
+/*
+ * Partition by partition: one plan over all of them would lock every
+ * partition and index.  Recently finished jobs are asked for most.
+ */
+static bool
+locate_in_history(int64 id, UjobsWhere *where)
+{
+	int			newest = newest_slot();
+
+	for (int i = 0; i < UJOBS_HISTORY_SLOTS; i++)
+	{
+		int16		slot = (int16) ((newest - i + UJOBS_HISTORY_SLOTS) % UJOBS_HISTORY_SLOTS);
+		UjobsResult result = read_history(id, slot);
+
+		if (result.rows == 0)
+			continue;
+		decode(&result, where);
+		where->live = false;
+		where->slot = slot;
+		return true;
+	}
+	return false;
+}
+
+bool
+ujobs_control_locate(int64 id, UjobsWhere *where)
+{
+	UjobsResult live;
+	bool		found;
+
+	memset(where, 0, sizeof(*where));
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	live = read_live(id);
+	if (live.rows > 0)
+	{
+		decode(&live, where);
+		where->live = found = true;
+		where->due_at = DatumGetTimestampTz(ujobs_result_datum(&live, 0, 4));
+	}
+	else
+		found = locate_in_history(id, where);
+	PopActiveSnapshot();
+	return found;
+}
+
+bool
+ujobs_control_cancel(int64 id, const UjobsCancellation *cancellation)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int64GetDatum(id));
+	ujobs_bind(&args, Int16GetDatum(cancellation->slot));
+	ujobs_bind_text(&args, cancellation->reason);
+	ujobs_bind(&args, Int32GetDatum(cancellation->attempt));
+	if (cancellation->attempt > 0)
+		ujobs_bind(&args, TimestampTzGetDatum(cancellation->started_at));
+	else
+		ujobs_bind_null(&args);
+	ujobs_bind(&args, TimestampTzGetDatum(cancellation->finished_at));
+	ujobs_bind(&args, TimestampTzGetDatum(cancellation->expires_at));
+	return ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_CANCEL, cancellation->slot),
+						   &args).rows == 1;
+}
+
+void
+ujobs_control_forget(int64 id, int16 slot)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int64GetDatum(id));
+	(void) ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot), &args);
+}
+
+UjobsRestart
+ujobs_control_restart(int64 id, TimestampTz now, UjobsIdentity *identity, UjobsRestarted *out)
+{
+	UjobsArgs	args = {0};
+	UjobsResult result;
+
+	memset(out, 0, sizeof(*out));
+	ujobs_bind(&args, Int64GetDatum(id));
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_RESTART), &args);
+	if (result.rows == 0)
+		return UJOBS_RESTART_MOVED;
+	out->queue = ujobs_result_text(&result, 0, 0, identity->caller);
+	out->priority = DatumGetInt16(ujobs_result_datum(&result, 0, 1));
+	return UJOBS_RESTART_DONE;
+}
+
+static int64
+key_holder(int32 definition_id, const UjobsRestarted *wanted)
+{
+	UjobsArgs	args = {0};
+	UjobsResult result;
+
+	ujobs_bind(&args, Int32GetDatum(definition_id));
+	ujobs_bind_text(&args, wanted->tenant);
+	ujobs_bind_text(&args, wanted->key);
+	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_KEY_HOLDER), &args);
+	return result.rows == 0 ? 0 : DatumGetInt64(ujobs_result_datum(&result, 0, 0));
+}
+
+UjobsRestart
+ujobs_control_revive(int64 id, const UjobsWhere *where, TimestampTz now,
+					 UjobsIdentity *identity, UjobsRestarted *out)
+{
+	UjobsArgs	args = {0};
+	UjobsResult result;
+
+	memset(out, 0, sizeof(*out));
+	ujobs_bind(&args, Int64GetDatum(id));
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	result = ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_REVIVE, where->slot),
+							 &args);
+	if (result.rows == 0)
+		return UJOBS_RESTART_MOVED;
+	out->queue = ujobs_result_text(&result, 0, 0, identity->caller);
+	out->priority = DatumGetInt16(ujobs_result_datum(&result, 0, 1));
+	out->tenant = ujobs_result_text(&result, 0, 2, identity->caller);
+	out->key = ujobs_result_text(&result, 0, 3, identity->caller);
+	if (!ujobs_result_is_null(&result, 0, 4))
+		return UJOBS_RESTART_DONE;
+	out->holder = key_holder(where->definition_id, out);
+	return UJOBS_RESTART_KEY_HELD;
+}
+
+bool
+ujobs_control_pause_queue(const char *queue, bool paused)
+{
+	UjobsArgs	args = {0};
+	UjobsStatementId id = paused ? UJOBS_SQL_CONTROL_PAUSE_QUEUE : UJOBS_SQL_CONTROL_RESUME_QUEUE;
+
+	ujobs_bind_text(&args, queue);
+	return ujobs_query_run(ujobs_statement(id), &args).rows > 0;
+}
+
+int64
+ujobs_control_purge(TimestampTz cutoff, const char *queue)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, TimestampTzGetDatum(cutoff));
+	ujobs_bind_text(&args, queue);
+	return (int64) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_PURGE), &args).rows;
+}
+
+/* The origin row, if there is one. */
+typedef struct Origin
+{
+	bool		exists;
+	bool		same_database;
+	bool		same_version;	/* still the row version that the home wrote: not restored */
+} Origin;
+
+static Origin
+read_origin(void)
+{
+	UjobsResult result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_ORIGIN), NULL);
+	Origin		origin = {0};
+	FullTransactionId inserted_by;
+
+	if (result.rows == 0)
+		return origin;
+	origin.exists = true;
+	origin.same_database = DatumGetObjectId(ujobs_result_datum(&result, 0, 0)) == MyDatabaseId;
+	inserted_by = DatumGetFullTransactionId(ujobs_result_datum(&result, 0, 1));
+	origin.same_version = XidFromFullTransactionId(inserted_by) ==
+		DatumGetTransactionId(ujobs_result_datum(&result, 0, 2));
+	return origin;
+}
+
+/*
+ * The row's xmin is that of the subtransaction at hand, which is not what
+ * pg_current_xact_id() says inside an EXCEPTION block.
+ */
+static Datum
+writing_xid(void)
+{
+	return FullTransactionIdGetDatum(GetCurrentFullTransactionId());
+}
+
+static void
+write_home(bool stopped)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, ObjectIdGetDatum(MyDatabaseId));
+	ujobs_bind(&args, writing_xid());
+	ujobs_bind(&args, BoolGetDatum(stopped));
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_WRITE_HOME), &args);
+}
+
+bool
+ujobs_control_start(void)
+{
+	Origin		origin = read_origin();
+	bool		restored = origin.exists && !origin.same_version;
+
+	write_home(false);
+	if (restored)
+	{
+		/* A copy made inside the cluster keeps its role oids; a dump does not. */
+		(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_RESOLVE_OWNERS), NULL);
+		(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_RESOLVE_GRANTS), NULL);
+	}
+	return restored;
+}
+
+void
+ujobs_control_stop(void)
+{
+	Origin		origin = read_origin();
+	UjobsArgs	args = {0};
+
+	if (!origin.exists || (origin.same_database && origin.same_version))
+	{
+		write_home(true);
+		return;
+	}
+
+	/* In a strange home it stays strange, in the way it was. */
+	if (origin.same_version)
+		ujobs_bind(&args, writing_xid());
+	else
+		ujobs_bind_null(&args);
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_STOP_STRANGE), &args);
+}

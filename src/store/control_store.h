@@ -1,0 +1,91 @@
+/*
+ * control_store.h: changes to jobs and queues from outside any run.
+ *
+ * Every function here needs an open identity section and a transaction.
+ * None checks permissions and none but those that say so notes hints: the
+ * caller does both.
+ */
+#ifndef UJOBS_STORE_CONTROL_STORE_H
+#define UJOBS_STORE_CONTROL_STORE_H
+
+#include "core/identity.h"
+#include "model/job.h"
+
+/* Where a job stands, live or in history. */
+typedef struct UjobsWhere
+{
+	bool		live;
+	bool		own;			/* this row version was written by the current transaction */
+	UjobsState	state;
+	int32		definition_id;
+	Oid			enqueued_role;
+	TimestampTz due_at;			/* live only */
+	int16		slot;			/* history only: its partition */
+} UjobsWhere;
+
+/*
+ * Finds a job as of now (one fresh snapshot over both tables).  False when
+ * there is none.
+ */
+extern bool ujobs_control_locate(int64 id, UjobsWhere *where);
+
+typedef struct UjobsCancellation
+{
+	const char *reason;			/* NULL = none */
+	int32		attempt;		/* the running one, 0 = not running */
+	TimestampTz started_at;		/* of that attempt */
+	TimestampTz finished_at;
+	TimestampTz expires_at;
+	int16		slot;
+} UjobsCancellation;
+
+/*
+ * Moves a live job to history as cancelled.  Waits for a transaction that
+ * holds the row; false when the job is not live (any more).
+ */
+extern bool ujobs_control_cancel(int64 id, const UjobsCancellation *cancellation);
+
+/* Removes a history row that must not be kept. */
+extern void ujobs_control_forget(int64 id, int16 slot);
+
+typedef enum UjobsRestart
+{
+	UJOBS_RESTART_DONE,
+	UJOBS_RESTART_MOVED,		/* the job is not there any more: locate it again */
+	UJOBS_RESTART_KEY_HELD		/* the caller must raise: the history row is deleted */
+} UjobsRestart;
+
+typedef struct UjobsRestarted
+{
+	char	   *queue;
+	int16		priority;
+	char	   *tenant;
+	char	   *key;
+	int64		holder;			/* the live job that holds the key, 0 = ended meanwhile */
+} UjobsRestarted;
+
+/* A live, not leased job becomes due at `now` with attempt 0 and no error. */
+extern UjobsRestart ujobs_control_restart(int64 id, TimestampTz now, UjobsIdentity *identity,
+										  UjobsRestarted *out);
+
+/* The same for a finished job, which moves back with its id and run_id. */
+extern UjobsRestart ujobs_control_revive(int64 id, const UjobsWhere *where, TimestampTz now,
+										 UjobsIdentity *identity, UjobsRestarted *out);
+
+/* Stores the pause; true when anything changed. */
+extern bool ujobs_control_pause_queue(const char *queue, bool paused);
+
+/* Removes history rows finished before the cutoff, of one queue or (NULL) all. */
+extern int64 ujobs_control_purge(TimestampTz cutoff, const char *queue);
+
+/*
+ * start_workers: the engine may run, and this database is the store's home.
+ * When the store came here by dump and restore, roles are found again by
+ * their names; true in that case (the definitions changed).
+ */
+extern bool ujobs_control_start(void);
+
+/* stop_workers: remembered until start_workers. */
+extern void ujobs_control_stop(void);
+
+#endif							/* UJOBS_STORE_CONTROL_STORE_H */
