@@ -118,7 +118,7 @@ redefine(const UjobsDraft *stored, const UjobsDraft *asked, bool replace)
 		if (replace)
 			refuse_owner(asked->name);
 		if (differences == NULL)
-			differences = psprintf("owner is %s, not %s", stored->owner_name, asked->owner_name);
+			differences = psprintf("owner is \"%s\", not \"%s\"", stored->owner_name, asked->owner_name);
 	}
 	if (differences == NULL)
 		return false;

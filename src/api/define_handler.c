@@ -63,7 +63,8 @@ split_name(const char *handler)
 	List	   *names = NIL;
 	ListCell   *cell;
 
-	if (!SplitIdentifierString(pstrdup(handler), '.', &parts) || parts == NIL || list_length(parts) > 2)
+	if (!SplitIdentifierString(pstrdup(handler), '.', &parts) || parts == NIL || list_length(parts) > 2 ||
+		(strchr(handler, '(') != NULL && strchr(handler, '"') == NULL))
 		refuse_handler(handler, "It is not the name of a function",
 					   "Write the name alone, without arguments, such as 'app.onboard_org'.");
 	foreach(cell, parts)
@@ -96,7 +97,7 @@ typedef struct Candidates
 	Oid			proc;			/* one of them */
 	int			n_other;
 	Oid			other;			/* one that does not fit */
-	StringInfoData names;		/* of those that fit */
+	List	   *names;			/* of those that fit */
 } Candidates;
 
 static void
@@ -105,7 +106,6 @@ find_candidates(const char *handler, Candidates *found)
 	FuncCandidateList list = FuncnameGetCandidates(split_name(handler), -1, NIL, false, false, false, true);
 
 	memset(found, 0, sizeof(*found));
-	initStringInfo(&found->names);
 	for (; list != NULL; list = list->next)
 	{
 		HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(list->oid));
@@ -114,8 +114,7 @@ find_candidates(const char *handler, Candidates *found)
 			continue;
 		if (arguments_fit(tuple))
 		{
-			appendStringInfo(&found->names, "%s%s", found->n > 0 ? ", " : "",
-							 format_procedure_qualified(list->oid));
+			found->names = lappend(found->names, format_procedure_qualified(list->oid));
 			found->proc = list->oid;
 			found->n++;
 		}
@@ -126,6 +125,29 @@ find_candidates(const char *handler, Candidates *found)
 		}
 		ReleaseSysCache(tuple);
 	}
+}
+
+static int
+by_text(const ListCell *a, const ListCell *b)
+{
+	return strcmp((const char *) lfirst(a), (const char *) lfirst(b));
+}
+
+static void
+refuse_ambiguous(const char *handler, Candidates *found)
+{
+	StringInfoData names;
+	ListCell   *cell;
+
+	initStringInfo(&names);
+	list_sort(found->names, by_text);
+	foreach(cell, found->names)
+		appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", (char *) lfirst(cell));
+	ereport(ERROR,
+			(errcode(ERRCODE_AMBIGUOUS_FUNCTION),
+			 errmsg("handler \"%s\" is ambiguous", handler),
+			 errdetail("It can be any of %s.", names.data),
+			 errhint("Drop or rename all but one of them.")));
 }
 
 /* No candidate fits: says why, by the one that comes nearest. */
@@ -204,11 +226,7 @@ ujobs_define_handler_resolve(const char *handler, UjobsKind *kind)
 	if (found.n == 0)
 		refuse_misfit(handler, &found);
 	if (found.n > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_AMBIGUOUS_FUNCTION),
-				 errmsg("handler \"%s\" is ambiguous", handler),
-				 errdetail("It can be any of %s.", found.names.data),
-				 errhint("Drop or rename all but one of them.")));
+		refuse_ambiguous(handler, &found);
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(found.proc));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for function %u", found.proc);

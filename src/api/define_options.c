@@ -103,7 +103,7 @@ timeout_option(FunctionCallInfo fcinfo, int argument, const char *option)
 static Interval *
 retention_option(FunctionCallInfo fcinfo, int argument)
 {
-	const int64 most = INT64CONST(10000) * 365 * USECS_PER_DAY;
+	const int64 most = INT64CONST(10000) * MONTHS_PER_YEAR * DAYS_PER_MONTH * USECS_PER_DAY;
 	Interval   *interval;
 	int64		us;
 
@@ -237,6 +237,18 @@ compare(StringInfo out, const char *option, const char *stored, const char *aske
 					 stored ? stored : "NULL", asked ? asked : "NULL");
 }
 
+static char *
+quoted(const char *text)
+{
+	return text ? psprintf("\"%s\"", text) : NULL;
+}
+
+static void
+compare_text(StringInfo out, const char *option, const char *stored, const char *asked)
+{
+	compare(out, option, quoted(stored), quoted(asked));
+}
+
 static void
 compare_integer(StringInfo out, const char *option, int32 stored, int32 asked)
 {
@@ -272,20 +284,20 @@ ujobs_options_compare(const UjobsDraft *stored, const UjobsDraft *asked)
 	StringInfoData out;
 
 	initStringInfo(&out);
-	compare(&out, "kind", stored->kind, asked->kind);
-	compare(&out, strcmp(asked->kind, "command") == 0 ? "command" : "handler",
-			stored->handler, asked->handler);
-	compare(&out, "idempotency_key", stored->key, asked->key);
-	compare(&out, "tenant", stored->tenant, asked->tenant);
+	compare_text(&out, "kind", stored->kind, asked->kind);
+	compare_text(&out, strcmp(asked->kind, "command") == 0 ? "command" : "handler",
+				 stored->handler, asked->handler);
+	compare_text(&out, "idempotency_key", stored->key, asked->key);
+	compare_text(&out, "tenant", stored->tenant, asked->tenant);
 	compare(&out, "input_schema", jsonb_text(stored->input_schema), jsonb_text(asked->input_schema));
 	compare(&out, "retry", jsonb_text(stored->retry), jsonb_text(asked->retry));
-	compare(&out, "queue", stored->queue, asked->queue);
+	compare_text(&out, "queue", stored->queue, asked->queue);
 	compare_integer(&out, "priority", stored->priority, asked->priority);
 	compare(&out, "concurrency", limit_text(stored->concurrency), limit_text(asked->concurrency));
 	compare_interval(&out, "timeout", stored->timeout, asked->timeout);
 	compare_interval(&out, "step_timeout", stored->step_timeout, asked->step_timeout);
 	compare_integer(&out, "batch", stored->batch, asked->batch);
 	compare_interval(&out, "retention", stored->retention, asked->retention);
-	compare(&out, "description", stored->description, asked->description);
+	compare_text(&out, "description", stored->description, asked->description);
 	return out.len > 0 ? out.data : NULL;
 }

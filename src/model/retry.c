@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
 #include "utils/numeric.h"
@@ -15,7 +16,8 @@
 
 #define US_PER_MS INT64CONST(1000)
 #define MAX_ATTEMPTS 1000000
-#define MAX_DELAY_MS (INT64CONST(10000) * 365 * 24 * 3600 * 1000)
+#define MAX_SHOWN_BYTES 60
+#define MAX_DELAY_MS (INT64CONST(10000) * MONTHS_PER_YEAR * DAYS_PER_MONTH * 24 * 3600 * 1000)
 #define MAX_DELAY_TEXT "10000 years"
 
 void
@@ -32,13 +34,16 @@ ujobs_retry_default(UjobsRetry *policy)
 
 /* ---- reading what a user wrote ---- */
 
-/* A value as a person would write it, for DETAIL. */
+/* A value as a person would write it, for DETAIL; a long one is cut. */
 static char *
 value_text(const JsonbValue *value)
 {
 	JsonbValue	copy = *value;
+	char	   *text = JsonbToCString(NULL, &JsonbValueToJsonb(&copy)->root, 0);
+	int			length = strlen(text);
+	int			shown = pg_mbcliplen(text, length, MAX_SHOWN_BYTES);
 
-	return JsonbToCString(NULL, &JsonbValueToJsonb(&copy)->root, 0);
+	return shown < length ? psprintf("%.*s...", shown, text) : text;
 }
 
 static void
