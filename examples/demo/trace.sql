@@ -1,0 +1,6 @@
+-- One job that needed more than one attempt.
+select jsonb_pretty(ujobs.inspect_job(id))
+  from ujobs.jobs
+ where name = 'settle' and state = 'done' and attempt > 1
+ order by attempt desc, id
+ limit 1;
