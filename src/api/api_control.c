@@ -14,13 +14,13 @@
 #include "utils/timestamp.h"
 
 #include "api/api_define.h"
-#include "api/trace.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/wakeup.h"
 #include "model/state.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
+#include "store/history_store.h"
 #include "store/job_store.h"
 
 #define RING_DAYS 30			/* a history row sits at most so far ahead in the ring */
@@ -155,16 +155,6 @@ cancel(int64 id, const char *reason, const UjobsIdentity *identity)
 	}
 }
 
-static void
-forget(int64 id, int slot)
-{
-	UjobsIdentity identity;
-
-	ujobs_identity_enter(&identity);
-	ujobs_control_forget(id, (int16) slot);
-	ujobs_identity_leave(&identity);
-}
-
 Datum
 ujobs_sql_cancel(PG_FUNCTION_ARGS)
 {
@@ -172,18 +162,20 @@ ujobs_sql_cancel(PG_FUNCTION_ARGS)
 	const char *reason = PG_ARGISNULL(1) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(1));
 	int64		id;
 	int			unkept;
-	Datum		trace;
+	Jsonb	   *trace;
 
 	require_argument(fcinfo, 0, "id");
 	PreventCommandIfReadOnly("ujobs.cancel()");
 	id = PG_GETARG_INT64(0);
 	ujobs_identity_enter(&identity);
 	unkept = cancel(id, reason, &identity);
-	ujobs_identity_leave(&identity);
-	trace = ujobs_trace_return(fcinfo, id);
+	trace = ujobs_history_trace(&identity, id);
 	if (unkept >= 0)
-		forget(id, unkept);		/* retention 0: it stood there for the trace alone */
-	return trace;
+		ujobs_control_forget(id, (int16) unkept);	/* retention 0: it stood there for the trace alone */
+	ujobs_identity_leave(&identity);
+	if (trace == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_JSONB_P(trace);
 }
 
 /* ---- retry ---- */
@@ -274,6 +266,7 @@ ujobs_sql_retry(PG_FUNCTION_ARGS)
 	UjobsIdentity identity;
 	const char *step = NULL;
 	int64		id;
+	Jsonb	   *trace;
 
 	require_argument(fcinfo, 0, "id");
 	PreventCommandIfReadOnly("ujobs.retry()");
@@ -282,8 +275,11 @@ ujobs_sql_retry(PG_FUNCTION_ARGS)
 		step = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	ujobs_identity_enter(&identity);
 	retry(id, step, &identity);
+	trace = ujobs_history_trace(&identity, id);
 	ujobs_identity_leave(&identity);
-	return ujobs_trace_return(fcinfo, id);
+	if (trace == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_JSONB_P(trace);
 }
 
 /* ---- queues ---- */

@@ -14,7 +14,6 @@
 #include "utils/acl.h"
 #include "utils/timestamp.h"
 
-#include "api/trace.h"
 #include "core/await.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -22,6 +21,7 @@
 #include "model/state.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
+#include "store/history_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_wait_for_job);
 
@@ -125,6 +125,8 @@ ujobs_sql_wait_for_job(PG_FUNCTION_ARGS)
 {
 	Wait		wait = {0};
 	TimestampTz deadline;
+	UjobsIdentity identity;
+	Jsonb	   *trace;
 
 	for (int i = 0; i < 2; i++)
 	{
@@ -140,5 +142,10 @@ ujobs_sql_wait_for_job(PG_FUNCTION_ARGS)
 	refuse_isolation();
 	if (!ujobs_await_job(wait.id, deadline, look, &wait))
 		raise_timeout(&wait);
-	return ujobs_trace_return(fcinfo, wait.id);
+	ujobs_identity_enter(&identity);
+	trace = ujobs_history_trace(&identity, wait.id);
+	ujobs_identity_leave(&identity);
+	if (trace == NULL)
+		raise_not_there(&wait);	/* it was purged since the last look */
+	PG_RETURN_JSONB_P(trace);
 }

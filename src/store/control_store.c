@@ -13,10 +13,11 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 #include "utils/xid8.h"
 
+#include "core/clock.h"
 #include "core/guc.h"
+#include "model/ring.h"
 #include "store/catalogue.h"
 #include "store/control_store.h"
 
@@ -49,15 +50,6 @@ decode(const UjobsResult *result, UjobsWhere *where)
 	where->enqueued_role = DatumGetObjectId(ujobs_result_datum(result, 0, 3));
 }
 
-/* The partition where a job that finishes now and has no retention of its own goes. */
-static int
-newest_slot(void)
-{
-	int64		seconds = timestamptz_to_time_t(GetCurrentTimestamp()) + ujobs_guc_retention;
-
-	return (int) (seconds / SECS_PER_DAY % UJOBS_HISTORY_SLOTS);
-}
-
 /*
  * Partition by partition: one plan over all of them would lock every
  * partition and index.  Recently finished jobs are asked for most.
@@ -65,7 +57,8 @@ newest_slot(void)
 static bool
 locate_in_history(int64 id, UjobsWhere *where)
 {
-	int			newest = newest_slot();
+	int64		retention = (int64) ujobs_guc_retention * USECS_PER_SEC;
+	int			newest = ujobs_history_slot(ujobs_clock_add(ujobs_clock_now(), retention));
 
 	for (int i = 0; i < UJOBS_HISTORY_SLOTS; i++)
 	{
