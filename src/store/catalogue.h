@@ -65,25 +65,21 @@ typedef enum UjobsStatementId
 	UJOBS_SQL_DISPATCH_FUTURE,
 	UJOBS_SQL_DISPATCH_PAUSED,
 
-	/* home_store */
-	UJOBS_SQL_HOME_READ,
-	UJOBS_SQL_HOME_WRITE,
-
-	/* Only looking, in catalogue_read.c: history_store */
-	UJOBS_SQL_FIRST_TO_READ,
-	UJOBS_SQL_HISTORY_FIND = UJOBS_SQL_FIRST_TO_READ,	/* by partition */
+	/* history_store */
+	UJOBS_SQL_HISTORY_FIND,		/* by partition */
 	UJOBS_SQL_INSPECT_LIVE,
 	UJOBS_SQL_INSPECT_HISTORY,	/* by partition */
 	UJOBS_SQL_WHY_LIVE,
 	UJOBS_SQL_WHY_HISTORY,		/* by partition */
 
+	/* home_store */
+	UJOBS_SQL_HOME_READ,
+	UJOBS_SQL_HOME_WRITE,
+
 	UJOBS_SQL_COUNT
 } UjobsStatementId;
 
 extern UjobsStatement *ujobs_statement(UjobsStatementId id);
-
-/* Catalogue's own: statements from UJOBS_SQL_FIRST_TO_READ on. */
-extern UjobsStatement ujobs_statements_to_read[];
 
 /*
  * The statement for one partition of the history (0..31): written once with
