@@ -17,6 +17,7 @@
 
 #include "core/compat.h"
 #include "core/guc.h"
+#include "run/current.h"
 #include "run/session.h"
 
 static void
@@ -32,6 +33,7 @@ ujobs_session_begin(UjobsSession *session, const UjobsJob *job, bool may_commit)
 {
 	GucAction	action = may_commit ? GUC_ACTION_SET : GUC_ACTION_SAVE;
 
+	ujobs_current_begin(job);
 	session->guc_level = may_commit ? 0 : NewGUCNestLevel();
 	set_for_run("ujobs.tenant_id", job->tenant, ujobs_guc_tenant_id, action);
 	set_for_run("ujobs.traceparent", job->traceparent ? job->traceparent : "",

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "model/retry.h"
+#include "run/current.h"
 #include "run/settle.h"
 
 #define CAP_MESSAGE 8192
@@ -95,7 +96,7 @@ ujobs_settle_failure(const UjobsDefinition *definition, const UjobsJob *job,
 {
 	UjobsFailure failure = {
 		.sqlerrcode = error->sqlerrcode,
-		.retry_after = -1,
+		.retry_after = ujobs_current_asked_delay(error->sqlerrcode),
 		.random = pg_prng_double(&pg_global_prng_state)
 	};
 	UjobsRetryDecision decision;

@@ -1,0 +1,22 @@
+/*
+ * current.h: the job that this session runs right now, for the functions that
+ * a handler may call about itself.
+ */
+#ifndef UJOBS_RUN_CURRENT_H
+#define UJOBS_RUN_CURRENT_H
+
+#include "model/job.h"
+
+/* A run of the job begins.  The struct must live as long as its handler runs. */
+extern void ujobs_current_begin(const UjobsJob *job);
+
+/* The job whose handler is running, or NULL outside one. */
+extern const UjobsJob *ujobs_current_job(void);
+
+/* The handler asks to be tried again after exactly this delay (us), by UJ021. */
+extern void ujobs_current_ask_delay(int64 delay);
+
+/* What this run asked for with the error that ended it; -1 = nothing. */
+extern int64 ujobs_current_asked_delay(int sqlerrcode);
+
+#endif							/* UJOBS_RUN_CURRENT_H */
