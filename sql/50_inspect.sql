@@ -53,7 +53,9 @@ create function ujobs_internal.ms(d interval) returns bigint
 
 -- Jobs ---------------------------------------------------------------------
 
-create view ujobs_internal.live_row as
+-- Barriers here too: the planner flattens a UNION ALL through the barrier of
+-- the view above it, and a user's function would see the rows of others.
+create view ujobs_internal.live_row with (security_barrier) as
 select j.id, d.name, j.queue, (s.now).state, j.priority, (s.now).attempt, j.max_attempts,
        case j.state when 'p' then j.due_at else j.run_at end as run_at,
        nullif(j.tenant, '') as tenant_id,
@@ -71,7 +73,7 @@ select j.id, d.name, j.queue, (s.now).state, j.priority, (s.now).attempt, j.max_
                      offset 0) s  -- offset: each is called once a row
  where s.access > 0;
 
-create view ujobs_internal.finished_row as
+create view ujobs_internal.finished_row with (security_barrier) as
 select h.id, d.name, h.queue, ujobs_internal.end_state(h.state) as state, h.priority, h.attempt, h.max_attempts,
        h.run_at,
        nullif(h.tenant, '') as tenant_id,
