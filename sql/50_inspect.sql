@@ -149,7 +149,7 @@ returns ujobs_internal.lane_count[]
 language plpgsql stable set search_path = pg_catalog, pg_temp
 as $$
 declare
-    sample_pages constant float8 := 2000;
+    sample_pages constant float8 := 1000;
     budget bigint := 100000;
     depth bigint;
     lane record;
@@ -226,7 +226,7 @@ language plpgsql stable set search_path = pg_catalog, pg_temp
 as $$
 declare
     most constant bigint := 20000;
-    sample_pages constant float8 := 4000;
+    sample_pages constant float8 := 1000;
     percent float8;
 begin
     if (select count(*) <= most
@@ -320,7 +320,7 @@ begin atomic
 end;
 comment on function ujobs.stats() is
 'Counts of each queue, for everybody: ready, delayed, running, suspended, dead, and for how many milliseconds the oldest ready job has waited (NULL: none is ready).
-Cheap at any depth: running and oldest_ready_ms are exact; the others are exact while a lane (one definition, queue and priority) holds at most 20000 jobs and all lanes together 100000, and there are at most 20000 dead letters. What is deeper is estimated from a sample of at most 2000 (dead letters: 4000) pages.
+Cheap at any depth: jobs that executors run and oldest_ready_ms are exact; the other counts are exact while a lane (one definition, queue and priority) holds at most 20000 jobs and all lanes together 100000, and there are at most 20000 dead letters. What is deeper is estimated from a sample of at most 1000 pages of its table.
 Example: SELECT * FROM ujobs.stats();';
 
 create function ujobs.metrics(out name text, out kind text, out help text, out labels jsonb, out value float8)
