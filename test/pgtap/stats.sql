@@ -4,6 +4,7 @@
 begin;
 select plan(6);
 set local synchronous_commit = off;
+do 'begin perform set_config(''ujobs.clock'', now()::text, true); end';
 
 insert into ujobs_internal.definition (id, name, kind, handler, owner, owner_name, idempotency_key, retry, queue,
                                        priority, batch, created_at)
@@ -23,7 +24,7 @@ select -n, ujobs_internal.history_slot(now() + interval '1 day'), now(), now(), 
        case when n % 21 = 0 then 'd' else 'x' end::"char", '00000000-0000-0000-0000-000000000001', 'stats', '', n, '{}', '{}'
   from generate_series(200001, 221000) n;
 
-select is((select r.oldest_ready_ms / 1000 from ujobs.stats() r where queue = 'stats'), 7200::bigint, 'the oldest ready job of all lanes');
+select is((select r.oldest_ready_ms from ujobs.stats() r where queue = 'stats'), 7200000::bigint, 'the oldest ready job of all lanes');
 select is(s.ready, 20081::bigint, 'ready') from ujobs.stats() s where queue = 'stats';
 select is(s.delayed, 899::bigint, 'delayed') from ujobs.stats() s where queue = 'stats';
 select is(s.suspended, 21::bigint, 'suspended') from ujobs.stats() s where queue = 'stats';
