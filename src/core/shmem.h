@@ -55,7 +55,8 @@ typedef struct UjobsTicket
 {
 	int64		id;
 	int32		definition_id;
-	int32		flags;
+	int16		flags;
+	int16		batch;			/* how many of its definition may share a transaction */
 } UjobsTicket;
 
 typedef enum UjobsSlotState

@@ -126,6 +126,20 @@ ujobs_slot_reclaim(UjobsArea *area, int index, UjobsTicket *out, int max)
 	return n;
 }
 
+bool
+ujobs_slot_peek(UjobsArea *area, int index, UjobsTicket *out)
+{
+	UjobsSlot  *slot = slot_at(index);
+	bool		any;
+
+	SpinLockAcquire(&slot->mutex);
+	any = slot->head != slot->tail && !slot->leave;
+	if (any)
+		*out = area->ring[index][slot->head % UJOBS_RING_SIZE];
+	SpinLockRelease(&slot->mutex);
+	return any;
+}
+
 int
 ujobs_slot_take(UjobsArea *area, int index, UjobsTicket *out, int max)
 {
@@ -210,6 +224,17 @@ ujobs_slot_cancel(int index, int64 job_id)
 	}
 	SpinLockRelease(&slot->mutex);
 	return hit;
+}
+
+void
+ujobs_slot_set_wakeup(int index, uint32 low_water, bool notify)
+{
+	UjobsSlot  *slot = slot_at(index);
+
+	SpinLockAcquire(&slot->mutex);
+	slot->low_water = low_water;
+	slot->notify = notify;
+	SpinLockRelease(&slot->mutex);
 }
 
 void

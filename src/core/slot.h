@@ -31,6 +31,9 @@ extern int	ujobs_slot_push(UjobsArea *area, int index, const UjobsTicket *ticket
 /* Dispatcher: take back up to max jobs that were not begun, from the tail. */
 extern int	ujobs_slot_reclaim(UjobsArea *area, int index, UjobsTicket *out, int max);
 
+/* Executor: the next ticket without taking it; false when there is none. */
+extern bool ujobs_slot_peek(UjobsArea *area, int index, UjobsTicket *out);
+
 /* Executor: next tickets, all of one definition and of the same flags; 0 when empty (then idle). */
 extern int	ujobs_slot_take(UjobsArea *area, int index, UjobsTicket *out, int max);
 
@@ -45,6 +48,9 @@ extern bool ujobs_slot_end_job(int index);
 
 /* Dispatcher: interrupt this job if it is the one running there. */
 extern bool ujobs_slot_cancel(int index, int64 job_id);
+
+/* Dispatcher: when to be told: at so few tickets left, or after every job. */
+extern void ujobs_slot_set_wakeup(int index, uint32 low_water, bool notify);
 
 /* A consistent copy. */
 extern void ujobs_slot_copy(int index, UjobsSlot *copy);

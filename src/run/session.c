@@ -47,28 +47,36 @@ drop_temp_tables(void)
 		ResetTempTableNamespace();
 }
 
+static void
+drop_leftovers(void)
+{
+	PortalHashTableDeleteAll();
+	DropAllPreparedStatements();
+	ResetSequenceCaches();
+}
+
 void
 ujobs_session_end(UjobsSession *session)
 {
 	if (session->guc_level == 0)
 		return;
 	AtEOXact_GUC(false, session->guc_level);
-	PortalHashTableDeleteAll();
+	drop_leftovers();
 	drop_temp_tables();
-	DropAllPreparedStatements();
-	ResetSequenceCaches();
 }
 
 void
-ujobs_session_reset(bool settings)
+ujobs_session_reset(void)
 {
-	if (settings)
-	{
-		SetPGVariable("session_authorization", NIL, false);
-		ResetAllOptions();
-		PortalHashTableDeleteAll();
-		DropAllPreparedStatements();
-		ResetSequenceCaches();
-	}
+	DropAllPreparedStatements();
 	ujobs_compat_release_advisory_locks();
+}
+
+void
+ujobs_session_reset_settings(void)
+{
+	SetPGVariable("session_authorization", NIL, false);
+	ResetAllOptions();
+	drop_leftovers();
+	drop_temp_tables();
 }

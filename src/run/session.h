@@ -21,11 +21,10 @@ extern void ujobs_session_begin(UjobsSession *session, const UjobsJob *job, bool
 /* After a handler that returned, still in its transaction. */
 extern void ujobs_session_end(UjobsSession *session);
 
-/*
- * Between transactions: removes what outlives one (settings after commits,
- * temporary tables, cursors with hold, prepared statements, advisory locks,
- * role).  Each is tested for first.
- */
-extern void ujobs_session_reset(bool settings);
+/* Between transactions: what outlives even an aborted one (advisory locks, prepared statements). */
+extern void ujobs_session_reset(void);
+
+/* In a transaction of its own: what a handler that commits may have left as well. */
+extern void ujobs_session_reset_settings(void);
 
 #endif							/* UJOBS_RUN_SESSION_H */

@@ -90,6 +90,13 @@ exhausted_error(const ErrorData *error, int32 attempt)
 	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
 }
 
+/* The attempt that was to begin does not. */
+static int32
+attempt_before(const UjobsJob *job)
+{
+	return job->resumed ? job->attempt : job->attempt - 1;
+}
+
 void
 ujobs_settle_failure(const UjobsDefinition *definition, const UjobsJob *job,
 					 const ErrorData *error, TimestampTz now, UjobsVerdict *verdict)
@@ -122,7 +129,7 @@ ujobs_settle_missing(const UjobsJob *job, const char *what, TimestampTz now, Ujo
 {
 	memset(verdict, 0, sizeof(*verdict));
 	verdict->outcome = UJOBS_OUTCOME_SUSPENDED;
-	verdict->attempt = job->attempt;
+	verdict->attempt = attempt_before(job);
 	verdict->due_at = ujobs_clock_add(now, MISSING_RECHECK_US);
 	verdict->reason = psprintf("UJ025: %s", what);
 	verdict->error = ujobs_settle_error(ujobs_settle_make_error(UJOBS_ERRCODE(HANDLER_MISSING), what));
@@ -133,7 +140,7 @@ ujobs_settle_dropped(const UjobsJob *job, UjobsVerdict *verdict)
 {
 	memset(verdict, 0, sizeof(*verdict));
 	verdict->outcome = UJOBS_OUTCOME_CANCELLED;
-	verdict->attempt = job->attempt;
+	verdict->attempt = attempt_before(job);
 	verdict->retention = ujobs_job_retention(NULL, UJOBS_OUTCOME_CANCELLED);
 	verdict->reason = "the job's definition was dropped";
 }

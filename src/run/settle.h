@@ -10,12 +10,13 @@
 extern Jsonb *ujobs_settle_error(const ErrorData *error);
 
 /*
- * Decides a failed attempt.  definition may be NULL (gone: cancelled); the
- * job's attempt must be the running one.  Fills *verdict; memory from the
+ * Decides a failed attempt.  definition may be NULL (gone: cancelled).  Fills *verdict; memory from the
  * current context.
  */
 extern void ujobs_settle_failure(const UjobsDefinition *definition, const UjobsJob *job,
 								 const ErrorData *error, TimestampTz now, UjobsVerdict *verdict);
+
+/* In all of them job->attempt is the running attempt. */
 
 /* The job cannot run now: handler or owner missing (UJ025).  Looked at again later. */
 extern void ujobs_settle_missing(const UjobsJob *job, const char *what, TimestampTz now, UjobsVerdict *verdict);

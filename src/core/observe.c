@@ -1,0 +1,39 @@
+/*
+ * observe.c: wait events and activity.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "utils/backend_status.h"
+#include "utils/wait_event.h"
+
+#include "core/compat.h"
+#include "core/observe.h"
+
+void
+ujobs_observe_wait(long timeout_ms)
+{
+	static uint32 event = 0;
+	int			wake = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
+
+	if (event == 0)
+		event = UJOBS_COMPAT_WAIT_EVENT("UjobsMain");
+	if (timeout_ms >= 0)
+		wake |= WL_TIMEOUT;
+	(void) WaitLatch(MyLatch, wake, timeout_ms, event);
+	ResetLatch(MyLatch);
+}
+
+void
+ujobs_observe_activity(const char *text)
+{
+	pgstat_report_activity(text ? STATE_RUNNING : STATE_IDLE, text);
+}
+
+void
+ujobs_observe_report(bool force)
+{
+	(void) pgstat_report_stat(force);
+}

@@ -1,0 +1,18 @@
+/*
+ * observe.h: what a DBA sees of an engine process: activity and wait events.
+ */
+#ifndef UJOBS_CORE_OBSERVE_H
+#define UJOBS_CORE_OBSERVE_H
+
+#include "postgres.h"
+
+/* Waits on this process's latch, under the name UjobsMain where the server has named events. */
+extern void ujobs_observe_wait(long timeout_ms);
+
+/* pg_stat_activity: running this text, or idle (NULL). */
+extern void ujobs_observe_activity(const char *text);
+
+/* Sends statistics; force before going idle or away. */
+extern void ujobs_observe_report(bool force);
+
+#endif							/* UJOBS_CORE_OBSERVE_H */

@@ -1,0 +1,172 @@
+/*
+ * dispatch_store.c: the dispatcher's keyset scans.
+ *
+ * The index (definition_id, queue, priority, due_at, id) makes each of them
+ * a bounded range: lanes and priorities are skipped from one to the next, and
+ * a window continues where it stopped, never from the left end, where a held
+ * snapshot may keep dead entries.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "store/catalogue.h"
+#include "store/dispatch_store.h"
+
+#define BEFORE_ALL_PRIORITIES (PG_INT16_MIN - 1)
+
+bool
+ujobs_dispatch_next_lane(UjobsLaneKey *key)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	UjobsResult result;
+	bool		found;
+
+	ujobs_identity_enter(&identity);
+	ujobs_bind(&args, Int32GetDatum(key->definition_id));
+	ujobs_bind_text(&args, key->queue);
+	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_NEXT_LANE), &args);
+	found = result.rows > 0;
+	if (found)
+	{
+		key->definition_id = DatumGetInt32(ujobs_result_datum(&result, 0, 0));
+		strlcpy(key->queue, ujobs_result_text(&result, 0, 1, CurrentMemoryContext), NAMEDATALEN);
+	}
+	ujobs_identity_leave(&identity);
+	return found;
+}
+
+/* The next priority of the lane after `after`, or false. */
+static bool
+next_priority(const UjobsLaneKey *lane, int32 after, int16 *priority)
+{
+	UjobsArgs	args = {0};
+	UjobsResult result;
+
+	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_bind_text(&args, lane->queue);
+	ujobs_bind(&args, Int32GetDatum(after));
+	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_NEXT_PRIORITY), &args);
+	if (result.rows == 0)
+		return false;
+	*priority = DatumGetInt16(ujobs_result_datum(&result, 0, 0));
+	return true;
+}
+
+static int
+read_due(const UjobsLaneKey *lane, UjobsCursor *cursor, TimestampTz now, UjobsHeapItem *out, int max)
+{
+	UjobsArgs	args = {0};
+	UjobsResult result;
+
+	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_bind_text(&args, lane->queue);
+	ujobs_bind(&args, Int16GetDatum(cursor->priority));
+	ujobs_bind(&args, TimestampTzGetDatum(cursor->due_at));
+	ujobs_bind(&args, Int64GetDatum(cursor->id));
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	ujobs_bind(&args, Int64GetDatum(max));
+	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_DUE), &args);
+	for (uint64 row = 0; row < result.rows; row++)
+	{
+		out[row].id = DatumGetInt64(ujobs_result_datum(&result, row, 0));
+		out[row].due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1));
+		out[row].priority = cursor->priority;
+	}
+	if (result.rows > 0)
+	{
+		cursor->due_at = out[result.rows - 1].due_at;
+		cursor->id = out[result.rows - 1].id;
+	}
+	return (int) result.rows;
+}
+
+int
+ujobs_dispatch_due(const UjobsLaneKey *lane, UjobsCursor *cursor, TimestampTz now,
+				   UjobsHeapItem *out, int max)
+{
+	UjobsIdentity identity;
+	int			n = 0;
+	int16		priority;
+
+	ujobs_identity_enter(&identity);
+	n = read_due(lane, cursor, now, out, max);
+	while (n < max && next_priority(lane, cursor->priority, &priority))
+	{
+		*cursor = (UjobsCursor) {priority, DT_NOBEGIN, PG_INT64_MIN};
+		n += read_due(lane, cursor, now, out + n, max - n);
+	}
+	ujobs_identity_leave(&identity);
+	return n;
+}
+
+static List *
+read_future(const UjobsLaneKey *lane, int16 priority, TimestampTz now, int max, MemoryContext into)
+{
+	UjobsArgs	args = {0};
+	UjobsResult result;
+	List	   *rows = NIL;
+	MemoryContext old;
+
+	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_bind_text(&args, lane->queue);
+	ujobs_bind(&args, Int16GetDatum(priority));
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	ujobs_bind(&args, Int64GetDatum(max));
+	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_FUTURE), &args);
+	old = MemoryContextSwitchTo(into);
+	for (uint64 row = 0; row < result.rows; row++)
+	{
+		UjobsHeapItem *due = palloc(sizeof(UjobsHeapItem));
+
+		due->id = DatumGetInt64(ujobs_result_datum(&result, row, 0));
+		due->due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1));
+		due->priority = priority;
+		rows = lappend(rows, due);
+	}
+	MemoryContextSwitchTo(old);
+	return rows;
+}
+
+List *
+ujobs_dispatch_future(const UjobsLaneKey *lane, TimestampTz now, int max, TimestampTz *horizon)
+{
+	UjobsIdentity identity;
+	int32		after = BEFORE_ALL_PRIORITIES;
+	int16		priority;
+	List	   *all = NIL;
+
+	*horizon = DT_NOEND;
+	ujobs_identity_enter(&identity);
+	while (next_priority(lane, after, &priority))
+	{
+		List	   *rows = read_future(lane, priority, now, max, identity.caller);
+
+		if (list_length(rows) == max)
+			*horizon = Min(*horizon, ((UjobsHeapItem *) llast(rows))->due_at);
+		MemoryContextSwitchTo(identity.caller);
+		all = list_concat(all, rows);
+		after = priority;
+	}
+	ujobs_identity_leave(&identity);
+	return all;
+}
+
+List *
+ujobs_dispatch_paused(void)
+{
+	UjobsIdentity identity;
+	UjobsResult result;
+	List	   *names = NIL;
+
+	ujobs_identity_enter(&identity);
+	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_PAUSED), NULL);
+	MemoryContextSwitchTo(identity.caller);
+	for (uint64 row = 0; row < result.rows; row++)
+		names = lappend(names, ujobs_result_text(&result, row, 0, identity.caller));
+	ujobs_identity_leave(&identity);
+	return names;
+}

@@ -1,0 +1,47 @@
+/*
+ * dispatch_store.h: what the dispatcher reads.  It never writes jobs.
+ *
+ * A lane is one definition in one queue.  Each function opens its own
+ * identity section; the caller holds a transaction.
+ */
+#ifndef UJOBS_STORE_DISPATCH_STORE_H
+#define UJOBS_STORE_DISPATCH_STORE_H
+
+#include "core/identity.h"
+#include "model/heap.h"
+#include "model/job.h"
+
+typedef struct UjobsLaneKey
+{
+	int32		definition_id;
+	char		queue[NAMEDATALEN];
+} UjobsLaneKey;
+
+/* A place in a lane's order; rows after it are not in memory. */
+typedef struct UjobsCursor
+{
+	int16		priority;
+	TimestampTz due_at;
+	int64		id;
+} UjobsCursor;
+
+/* The first lane after `key` that has rows (start: id PG_INT32_MIN, queue ""); false: none. */
+extern bool ujobs_dispatch_next_lane(UjobsLaneKey *key);
+
+/*
+ * Up to max due rows after the cursor, best first; moves the cursor to the
+ * last one read.  Fewer than max: all of them are read.
+ */
+extern int	ujobs_dispatch_due(const UjobsLaneKey *lane, UjobsCursor *cursor, TimestampTz now,
+							   UjobsHeapItem *out, int max);
+
+/*
+ * The soonest rows that are not yet due, at most max per priority.  *horizon
+ * is set to the instant up to which they are complete.
+ */
+extern List *ujobs_dispatch_future(const UjobsLaneKey *lane, TimestampTz now, int max, TimestampTz *horizon);
+
+/* The names (char *) of the paused queues. */
+extern List *ujobs_dispatch_paused(void);
+
+#endif							/* UJOBS_STORE_DISPATCH_STORE_H */

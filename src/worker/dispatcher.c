@@ -1,0 +1,420 @@
+/*
+ * dispatcher.c: step 3 of the walk, the loop around it.
+ *
+ * Hints come in, windows (lane.c) are kept filled, tickets go out (crew.c).
+ * It never runs user code, never writes a job's row but for one that crashed
+ * the server, holds no snapshot while it waits, and can be killed at any
+ * line: its picture is rebuilt from rows and slots.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "storage/ipc.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "core/crashmark.h"
+#include "core/guc.h"
+#include "core/identity.h"
+#include "core/observe.h"
+#include "core/spawn.h"
+#include "core/wakeup.h"
+#include "run/settle.h"
+#include "store/definition_store.h"
+#include "store/home_store.h"
+#include "worker/crew.h"
+#include "worker/dispatcher.h"
+#include "worker/lane.h"
+#include "worker/scheduler.h"
+#include "worker/worker.h"
+
+#define HINTS_AT_ONCE 256
+
+/* A rescan may take 1 % of the time when it only looks, 5 % when hints were lost. */
+#define RECONCILE_SHARE 100
+#define DIRTY_SHARE 20
+
+static UjobsEngine *engine;
+static TimestampTz reconcile_at = 0;
+static TimestampTz dirty_at = 0;	/* not before, when dirty */
+static bool dirty = true;
+static bool definitions_changed = false;
+static bool config_changed = false;
+static MemoryContext loop_memory;
+
+/* ---- birth and death ---- */
+
+static void
+set_state(UjobsEngineState state)
+{
+	LWLock	   *lock = ujobs_shmem_control()->lock;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	engine->state = state;
+	engine->since = GetCurrentTimestamp();
+	LWLockRelease(lock);
+}
+
+static void
+at_exit(int code, Datum arg)
+{
+	UjobsControl *control = ujobs_shmem_control();
+
+	LWLockAcquire(control->lock, LW_EXCLUSIVE);
+	if (engine->dispatcher_pid == MyProcPid)
+	{
+		engine->dispatcher_pid = 0;
+		if (engine->state == UJOBS_ENGINE_RUNNING || engine->state == UJOBS_ENGINE_DRAINING)
+			engine->state = UJOBS_ENGINE_DOWN;
+	}
+	LWLockRelease(control->lock);
+	if (control->launcher_latch != NULL)
+		SetLatch(control->launcher_latch);
+}
+
+/* One dispatcher per database: the entry in shared memory is the lock. */
+static void
+take_engine(void)
+{
+	LWLock	   *lock = ujobs_shmem_control()->lock;
+	bool		taken;
+
+	engine = ujobs_shmem_engine(MyDatabaseId, true);
+	if (engine == NULL)
+	{
+		ereport(LOG, (errmsg("ujobs serves at most %d databases of a cluster", UJOBS_MAX_ENGINES)));
+		proc_exit(0);
+	}
+	before_shmem_exit(at_exit, (Datum) 0);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	taken = engine->dispatcher_pid != 0;
+	if (!taken)
+	{
+		engine->dispatcher_pid = MyProcPid;
+		engine->dispatcher_latch = MyLatch;
+	}
+	LWLockRelease(lock);
+	if (taken)
+		proc_exit(0);
+}
+
+/* Exit code 0: nobody starts it again until it is asked for. */
+static void
+leave(UjobsEngineState state)
+{
+	set_state(state);
+	proc_exit(0);
+}
+
+static bool
+extension_is_here(void)
+{
+	bool		here;
+
+	StartTransactionCommand();
+	here = OidIsValid(ujobs_identity_extension_owner());
+	CommitTransactionCommand();
+	return here;
+}
+
+static void
+look_at_home(void)
+{
+	UjobsHome	home;
+
+	ujobs_worker_begin();
+	home = ujobs_home_check();
+	ujobs_worker_commit();
+	if (home == UJOBS_HOME_STOPPED)
+		leave(UJOBS_ENGINE_STOPPED);
+	if (home != UJOBS_HOME_STRANGE)
+		return;
+	ereport(LOG,
+			(errmsg("ujobs is paused in database \"%s\": its jobs were restored or copied from another database",
+					MyBgworkerEntry->bgw_name[0] ? get_database_name_here() : ""),
+			 errhint("Run SELECT ujobs.start_workers() there to let them run.")));
+	leave(UJOBS_ENGINE_PAUSED);
+}
+
+/* ---- jobs that were running when the server crashed ---- */
+
+static UjobsJob *
+fetch_suspect(int64 id)
+{
+	UjobsIdentity identity;
+	List	   *jobs;
+
+	ujobs_identity_enter(&identity);
+	jobs = ujobs_job_fetch(&identity, &id, 1, GetCurrentTimestamp());
+	ujobs_identity_leave(&identity);
+	return jobs == NIL ? NULL : linitial(jobs);
+}
+
+/* Its attempt counts: written with synchronous commit, or the next crash would lose it. */
+static void
+convict(UjobsJob *job)
+{
+	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
+	UjobsIdentity identity;
+	UjobsVerdict verdict;
+	ErrorData  *error = ujobs_settle_make_error(ERRCODE_CRASH_SHUTDOWN,
+												"the server crashed while this job ran");
+
+	if (!job->resumed)
+		job->attempt++;
+	ujobs_settle_failure(definition, job, error, GetCurrentTimestamp(), &verdict);
+	(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_LOCAL, true, 0, false);
+	ujobs_identity_enter(&identity);
+	(void) ujobs_job_settle(job, &verdict, GetCurrentTimestamp());
+	ujobs_identity_leave(&identity);
+}
+
+static void
+hear_suspect(const UjobsSuspect *suspect)
+{
+	bool		guilty = suspect->alone || suspect->crashes > 1;
+	UjobsJob   *job;
+
+	ujobs_worker_begin();
+	job = fetch_suspect(suspect->job_id);
+	if (job != NULL && guilty)
+		convict(job);
+	else if (job != NULL)
+		ujobs_crew_suspect(job->id, job->definition_id);
+	ujobs_worker_commit();
+	if (job == NULL)
+		ujobs_crashmark_clear(MyDatabaseId, suspect->job_id);
+	else if (guilty)
+	{
+		ujobs_crashmark_clear(MyDatabaseId, suspect->job_id);
+		ereport(LOG, (errmsg("job " INT64_FORMAT " was running when the server crashed: its attempt counts",
+							 suspect->job_id)));
+	}
+}
+
+static void
+hear_suspects(void)
+{
+	UjobsSuspect suspect[UJOBS_MAX_SUSPECTS];
+	int			n = ujobs_crashmark_suspects(MyDatabaseId, suspect, UJOBS_MAX_SUSPECTS);
+
+	for (int i = 0; i < n; i++)
+		hear_suspect(&suspect[i]);
+}
+
+/* ---- one round ---- */
+
+static void
+take_hint(const UjobsHint *hint, TimestampTz now)
+{
+	switch ((UjobsHintKind) hint->kind)
+	{
+		case UJOBS_HINT_JOB:
+			if (ujobs_crew_has(hint->id))
+				ujobs_crew_again(hint);
+			else if (!ujobs_lane_hint(hint, now))
+				dirty = true;
+			break;
+		case UJOBS_HINT_GONE:
+			ujobs_crew_cancel(hint->id);
+			break;
+		case UJOBS_HINT_DEFINITIONS:
+			definitions_changed = true;
+			break;
+		case UJOBS_HINT_CONFIG:
+			config_changed = true;
+			break;
+	}
+}
+
+static void
+take_hints(TimestampTz now)
+{
+	UjobsHint	hints[HINTS_AT_ONCE];
+	int			n;
+
+	do
+	{
+		n = ujobs_wakeup_take(hints, HINTS_AT_ONCE);
+		for (int i = 0; i < n; i++)
+			take_hint(&hints[i], now);
+	} while (n == HINTS_AT_ONCE);
+	dirty |= ujobs_wakeup_take_dirty(engine);
+}
+
+static void
+rescan(TimestampTz now)
+{
+	TimestampTz end;
+
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+	ujobs_lane_rescan(now);
+	ujobs_worker_commit();
+	end = GetCurrentTimestamp();
+	dirty = definitions_changed = false;
+	dirty_at = end + (end - now) * DIRTY_SHARE;
+	reconcile_at = end + Max((int64) ujobs_guc_poll_interval * 1000, (end - now) * RECONCILE_SHARE);
+}
+
+static void
+reload_definitions(void)
+{
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+	ujobs_lane_reload_definitions();
+	ujobs_worker_commit();
+	definitions_changed = false;
+}
+
+static void
+refill(TimestampTz now)
+{
+	bool		open = false;
+
+	for (int i = 0; i < ujobs_lane_count(); i++)
+	{
+		UjobsLane  *lane = ujobs_lane_at(i);
+
+		ujobs_lane_fire(lane, now);
+		if (!ujobs_lane_is_low(lane, now))
+			continue;
+		if (!open)
+			ujobs_worker_begin();
+		open = true;
+		MemoryContextSwitchTo(loop_memory);
+		ujobs_lane_refill(lane, now);
+	}
+	if (open)
+		ujobs_worker_commit();
+}
+
+static TimestampTz
+next_instant(TimestampTz now)
+{
+	TimestampTz next = dirty ? Min(dirty_at, reconcile_at) : reconcile_at;
+
+	next = Min(next, ujobs_crew_next(now));
+	for (int i = 0; i < ujobs_lane_count(); i++)
+		next = Min(next, ujobs_lane_next(ujobs_lane_at(i)));
+	return next;
+}
+
+/* Definitions are needed with the hints that follow them: before any ticket goes out. */
+static TimestampTz
+one_round(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	(void) ujobs_crew_sync(now);
+	take_hints(now);
+	if (now >= reconcile_at || (dirty && now >= dirty_at))
+		rescan(now);
+	else if (definitions_changed)
+		reload_definitions();
+	refill(now);
+	ujobs_crew_reclaim_slow(now);
+	ujobs_crew_assign(now);
+	MemoryContextSwitchTo(loop_memory);
+	MemoryContextReset(loop_memory);
+	return next_instant(now);
+}
+
+/* ---- stop ---- */
+
+/* In-flight work may finish until drain_timeout, the rest is given back. */
+static void
+drain_and_leave(UjobsEngineState after)
+{
+	TimestampTz deadline = GetCurrentTimestamp() + (int64) ujobs_guc_drain_timeout * 1000;
+	bool		terminated = false;
+
+	set_state(UJOBS_ENGINE_DRAINING);
+	ujobs_crew_dismiss();
+	while (ujobs_crew_size() > 0)
+	{
+		if (!terminated && GetCurrentTimestamp() >= deadline)
+		{
+			ujobs_crew_terminate();
+			terminated = true;
+		}
+		ujobs_worker_wait(terminated ? 100 : Min(ujobs_worker_ms_until(deadline), 1000));
+		(void) ujobs_crew_sync(GetCurrentTimestamp());
+	}
+	ujobs_scheduler_stop(engine);
+	leave(after);
+}
+
+static void
+follow_config(void)
+{
+	UjobsHome	home;
+
+	config_changed = false;
+	ujobs_worker_begin();
+	home = ujobs_home_check();
+	ujobs_worker_commit();
+	if (home == UJOBS_HOME_STOPPED)
+		drain_and_leave(UJOBS_ENGINE_STOPPED);
+}
+
+/* The database is being dropped or copied: everybody out, now. */
+static void
+leave_when_told(void)
+{
+	if (!engine->leave)
+		return;
+	ujobs_crew_terminate();
+	ujobs_scheduler_stop(engine);
+	leave(UJOBS_ENGINE_DOWN);
+}
+
+static void
+birth(Oid database)
+{
+	ujobs_worker_signals(die, SIG_IGN);
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	ujobs_worker_settle_session("ujobs dispatcher");
+	SetConfigOption("lock_timeout", "1s", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
+	if (!ujobs_spawn_confirmed())
+		proc_exit(0);
+	if (!extension_is_here())
+		proc_exit(0);
+	take_engine();
+	look_at_home();
+	loop_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
+	ujobs_lane_init();
+	ujobs_crew_init(ujobs_shmem_area(true));
+	pg_atomic_fetch_add_u64(&engine->starts, 1);
+}
+
+void
+ujobs_dispatcher_main(Datum arg)
+{
+	birth(DatumGetObjectId(arg));
+	ujobs_crew_adopt();
+	set_state(UJOBS_ENGINE_RUNNING);
+	hear_suspects();
+	for (;;)
+	{
+		TimestampTz next;
+
+		leave_when_told();
+		if (config_changed)
+			follow_config();
+		ujobs_scheduler_ensure(engine);
+		next = one_round();
+		if (config_changed)
+			continue;
+		ujobs_observe_activity(NULL);
+		ujobs_observe_report(false);
+		ujobs_worker_wait(ujobs_worker_ms_until(next));
+	}
+}

@@ -1,0 +1,634 @@
+/*
+ * executor.c: steps 4 to 7 of the walk: fetch, call, settle, reset.
+ *
+ * An executor is a session of the owner role and nothing more.  Its slot in
+ * shared memory is the lease of the job it runs; the claim writes nothing,
+ * so giving a job back is doing nothing.  One attempt of an atomic job (or
+ * of a batch of them) is one transaction.  What fails is recorded in a second,
+ * small one.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "storage/ipc.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
+
+#include "core/compat.h"
+#include "core/error.h"
+#include "core/guc.h"
+#include "core/inside.h"
+#include "core/observe.h"
+#include "core/slot.h"
+#include "core/wakeup.h"
+#include "run/attempt.h"
+#include "run/session.h"
+#include "run/settle.h"
+#include "store/definition_store.h"
+#include "worker/executor.h"
+#include "worker/worker.h"
+
+#define SHRUNK_DEFINITIONS 16
+
+/* The process's state: one executor per process. */
+typedef struct Executor
+{
+	int			slot;
+	uint32		generation;
+	UjobsArea  *area;
+	MemoryContext run;			/* reset before each batch */
+	MemoryContext job_memory;	/* reset before each handler */
+	TimeoutId	timeout;
+	const UjobsJob *job;		/* running now, in `run` */
+	TimestampTz started_at;
+	bool		may_commit;		/* its handler may have ended transactions */
+	char		synchronous_commit[32];
+
+	/* After a failed batch the size is halved, after good ones it grows back. */
+	struct
+	{
+		int32		definition_id;
+		int			size;
+	}			shrunk[SHRUNK_DEFINITIONS];
+} Executor;
+
+/* What a run needs of its definition once user code may have changed the cache. */
+typedef struct Course
+{
+	UjobsHandler handler;
+	int64		retention;		/* of done */
+	int64		timeout_ms;		/* 0 = none */
+	char		name[NAMEDATALEN * 2];
+} Course;
+
+static Executor executor;
+static volatile sig_atomic_t got_cancel = false;
+static volatile sig_atomic_t got_terminate = false;
+static volatile sig_atomic_t timed_out = false;
+
+static void
+on_cancel(SIGNAL_ARGS)
+{
+	got_cancel = true;
+	StatementCancelHandler(postgres_signal_arg);
+}
+
+static void
+on_terminate(SIGNAL_ARGS)
+{
+	got_terminate = true;
+	die(postgres_signal_arg);
+}
+
+static void
+on_timeout(void)
+{
+	timed_out = true;
+	InterruptPending = true;
+	QueryCancelPending = true;
+	SetLatch(MyLatch);
+}
+
+/* ---- settling what failed ---- */
+
+static void
+settle_one(const UjobsJob *job, UjobsVerdict *verdict)
+{
+	UjobsIdentity identity;
+	TimestampTz now = GetCurrentTimestamp();
+
+	verdict->started_at = executor.started_at;
+	ujobs_worker_begin();
+	ujobs_identity_enter(&identity);
+	(void) ujobs_job_settle(job, verdict, now);
+	ujobs_identity_leave(&identity);
+	ujobs_worker_commit();
+}
+
+static void
+record_failure(const UjobsJob *job, const ErrorData *error)
+{
+	const UjobsDefinition *definition;
+	UjobsVerdict verdict;
+
+	StartTransactionCommand();
+	definition = ujobs_definition_by_id(job->definition_id);
+	MemoryContextSwitchTo(executor.run);
+	ujobs_settle_failure(definition, job, error, GetCurrentTimestamp(), &verdict);
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(executor.run);
+	settle_one(job, &verdict);
+}
+
+/* Interrupted through no fault of its own: the row is as it was; offer it again. */
+static void
+give_back(const UjobsJob *job)
+{
+	ujobs_worker_begin();
+	ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, job->due_at);
+	ujobs_worker_commit();
+	MemoryContextSwitchTo(executor.run);
+}
+
+/* ---- one transaction ---- */
+
+static void
+follow_synchronous_commit(void)
+{
+	const char *wanted = ujobs_guc_synchronous_commit ? ujobs_guc_synchronous_commit : "";
+
+	if (strcmp(wanted, executor.synchronous_commit) == 0)
+		return;
+	strlcpy(executor.synchronous_commit, wanted, sizeof(executor.synchronous_commit));
+	if (wanted[0] != '\0')
+		SetConfigOption("synchronous_commit", wanted, PGC_USERSET, PGC_S_OVERRIDE);
+}
+
+static void
+show_activity(const UjobsJob *job, const Course *course)
+{
+	char		text[NAMEDATALEN * 3];
+
+	snprintf(text, sizeof(text), "ujobs: job " INT64_FORMAT " %s", job->id, course->name);
+	ujobs_observe_activity(text);
+}
+
+static void
+log_if_slow(const UjobsJob *job, const Course *course)
+{
+	long		ms;
+
+	if (ujobs_guc_log_min_duration < 0)
+		return;
+	ms = (long) ((GetCurrentTimestamp() - executor.started_at) / 1000);
+	if (ms >= ujobs_guc_log_min_duration)
+		ereport(LOG, (errmsg("job " INT64_FORMAT " \"%s\" attempt %d ran for %ld ms", job->id,
+							 course->name, job->attempt, ms)));
+}
+
+/* The clock of one attempt ran out, even if the handler caught the cancel. */
+static void
+check_timeout(const Course *course)
+{
+	if (course->timeout_ms > 0)
+		disable_timeout(executor.timeout, false);
+	if (timed_out)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_TIMEOUT)),
+				 errmsg("job ran longer than its timeout"),
+				 errdetail("The timeout is %lld ms.", (long long) course->timeout_ms),
+				 errhint("Raise the definition's timeout, or make the work shorter.")));
+}
+
+static Jsonb *
+run_handler(UjobsJob *job, const UjobsTicket *ticket, Course *course)
+{
+	UjobsSession session;
+	Jsonb	   *result;
+
+	executor.job = job;
+	executor.started_at = GetCurrentTimestamp();
+	executor.may_commit = course->handler.kind != UJOBS_KIND_ATOMIC;
+	timed_out = false;
+	ujobs_slot_begin_job(executor.slot, ticket, job->attempt, executor.started_at);
+	show_activity(job, course);
+	ujobs_session_begin(&session, job, executor.may_commit);
+	if (course->timeout_ms > 0)
+		enable_timeout_after(executor.timeout, (int) Min(course->timeout_ms, INT_MAX));
+
+	MemoryContextReset(executor.job_memory);
+	MemoryContextSwitchTo(executor.job_memory);
+	ujobs_inside_enter();
+	result = ujobs_attempt_call(&course->handler, job->input, UJOBS_CALL_TOP, executor.run);
+	ujobs_inside_leave();
+	MemoryContextSwitchTo(executor.run);
+
+	check_timeout(course);
+	ujobs_session_end(&session);
+	log_if_slow(job, course);
+	return result;
+}
+
+static void
+raise_not_ours(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_QUERY_CANCELED),
+			 errmsg("the job was cancelled or changed while it ran")));
+}
+
+static void
+finish_jobs(UjobsFinish *finish, int n)
+{
+	UjobsIdentity identity;
+	bool		ours;
+
+	ujobs_identity_enter(&identity);
+	ours = ujobs_job_finish(finish, n, GetCurrentTimestamp());
+	ujobs_identity_leave(&identity);
+	if (!ours)
+		raise_not_ours();
+}
+
+/* Atomic: all handlers and the completion in the transaction that fetched them. */
+static void
+run_jobs(List *jobs, const UjobsTicket *tickets, Course *course)
+{
+	UjobsFinish *finish = palloc0(list_length(jobs) * sizeof(UjobsFinish));
+	ListCell   *lc;
+	int			n = 0;
+
+	foreach(lc, jobs)
+	{
+		UjobsJob   *job = lfirst(lc);
+		UjobsTicket ticket = tickets[0];
+
+		ticket.id = job->id;
+		finish[n].job = job;
+		finish[n].result = run_handler(job, &ticket, course);
+		finish[n].started_at = executor.started_at;
+		finish[n].retention = course->retention;
+		n++;
+	}
+	finish_jobs(finish, n);
+}
+
+/* Procedure or command: no snapshot of ours may be active while it commits. */
+static void
+run_committing(UjobsJob *job, const UjobsTicket *ticket, Course *course)
+{
+	UjobsFinish finish = {.job = job, .retention = course->retention};
+
+	PopActiveSnapshot();
+	finish.result = run_handler(job, ticket, course);
+	finish.started_at = executor.started_at;
+	PushActiveSnapshot(GetTransactionSnapshot());
+	finish_jobs(&finish, 1);
+}
+
+static void
+settle_all(List *jobs, UjobsVerdict *verdict, UjobsIdentity *identity)
+{
+	ListCell   *lc;
+
+	ujobs_identity_enter(identity);
+	foreach(lc, jobs)
+		(void) ujobs_job_settle(lfirst(lc), verdict, GetCurrentTimestamp());
+	ujobs_identity_leave(identity);
+}
+
+/*
+ * Can these jobs run here?  If not they are settled: their definition was
+ * dropped, their handler or owner is missing, or the owner changed since they
+ * were admitted (offered again, for an executor of the new one).
+ */
+static bool
+plan_jobs(int32 definition_id, List *jobs, Course *course)
+{
+	const UjobsDefinition *definition = ujobs_definition_by_id(definition_id);
+	UjobsIdentity identity;
+	UjobsVerdict verdict;
+	const char *missing = NULL;
+
+	if (definition == NULL || definition->dropped)
+	{
+		ujobs_settle_dropped(linitial(jobs), &verdict);
+		settle_all(jobs, &verdict, &identity);
+		return false;
+	}
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(definition->owner)))
+		missing = psprintf("owner \"%s\" of job \"%s\" does not exist", definition->owner_name,
+						   definition->name);
+	else if (definition->owner != GetUserId())
+	{
+		ListCell   *lc;
+
+		foreach(lc, jobs)
+		{
+			UjobsJob   *job = lfirst(lc);
+
+			ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, job->due_at);
+		}
+		return false;
+	}
+	else if (ujobs_handler_find(definition, &course->handler, unconstify(char **, &missing)))
+	{
+		course->retention = ujobs_job_retention(definition, UJOBS_OUTCOME_DONE);
+		course->timeout_ms = definition->timeout > 0 ? (definition->timeout + 999) / 1000 :
+			ujobs_guc_default_timeout;
+		strlcpy(course->name, definition->name, sizeof(course->name));
+		return true;
+	}
+	ujobs_settle_missing(linitial(jobs), missing, GetCurrentTimestamp(), &verdict);
+	settle_all(jobs, &verdict, &identity);
+	return false;
+}
+
+static List *
+fetch_jobs(const UjobsTicket *tickets, int n)
+{
+	int64		ids[UJOBS_RING_SIZE];
+	UjobsIdentity identity;
+	List	   *jobs;
+	ListCell   *lc;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = tickets[i].id;
+	ujobs_identity_enter(&identity);
+	jobs = ujobs_job_fetch(&identity, ids, n, GetCurrentTimestamp());
+	ujobs_identity_leave(&identity);
+	foreach(lc, jobs)
+	{
+		UjobsJob   *job = lfirst(lc);
+
+		if (!job->resumed)
+			job->attempt++;
+	}
+	return jobs;
+}
+
+static void
+run_transaction(const UjobsTicket *tickets, int n)
+{
+	Course	   *course = palloc0(sizeof(Course));
+	List	   *jobs;
+
+	follow_synchronous_commit();
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(executor.run);
+	jobs = fetch_jobs(tickets, n);
+	if (jobs != NIL)
+	{
+		executor.job = linitial(jobs);
+		if (tickets[0].flags & UJOBS_TICKET_BLAME)
+			ereport(ERROR,
+					(errcode(ERRCODE_ADMIN_SHUTDOWN),
+					 errmsg("the executor was terminated each time it ran this job")));
+		if (!plan_jobs(tickets[0].definition_id, jobs, course))
+			;
+		else if (course->handler.kind == UJOBS_KIND_ATOMIC)
+			run_jobs(jobs, tickets, course);
+		else
+			run_committing(linitial(jobs), &tickets[0], course);
+	}
+	ujobs_worker_commit();
+	MemoryContextSwitchTo(executor.run);
+}
+
+/* ---- around a transaction ---- */
+
+/* Tidies up between transactions; what a committing handler left needs one for that. */
+static void
+reset_session(void)
+{
+	if (executor.may_commit)
+	{
+		StartTransactionCommand();
+		ujobs_session_reset_settings();
+		CommitTransactionCommand();
+	}
+	ujobs_session_reset();
+	executor.may_commit = false;
+}
+
+/* The extension went away under us: there is nothing left to record. */
+static void
+leave_if_extension_gone(void)
+{
+	bool		gone;
+
+	StartTransactionCommand();
+	gone = !OidIsValid(ujobs_identity_extension_owner());
+	CommitTransactionCommand();
+	if (gone)
+		proc_exit(0);
+}
+
+static void
+after_error(ErrorData *error, int n)
+{
+	const UjobsJob *job = executor.job;
+	bool		cancelled = ujobs_slot_end_job(executor.slot);
+
+	executor.job = NULL;
+	leave_if_extension_gone();
+	if (job == NULL)
+		ereport(FATAL,
+				(errcode(error->sqlerrcode),
+				 errmsg("executor could not start a job: %s", error->message)));
+	if (n > 1 || cancelled)
+		return;
+	if (!timed_out && error->sqlerrcode == ERRCODE_QUERY_CANCELED && got_cancel)
+	{
+		give_back(job);
+		return;
+	}
+	if (timed_out)
+	{
+		error = ujobs_settle_make_error(UJOBS_ERRCODE(JOB_TIMEOUT), "job ran longer than its timeout");
+		error->hint = pstrdup("Raise the definition's timeout, or make the work shorter.");
+	}
+	record_failure(job, error);
+}
+
+/* True when the tickets are dealt with; false: a batch failed, run each alone. */
+static bool
+execute(const UjobsTicket *tickets, int n)
+{
+	ErrorData  *error = NULL;
+
+	MemoryContextReset(executor.run);
+	executor.job = NULL;
+	got_cancel = timed_out = false;
+	MemoryContextSwitchTo(executor.run);
+	PG_TRY();
+	{
+		run_transaction(tickets, n);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(executor.run);
+		error = CopyErrorData();
+		FlushErrorState();
+		ujobs_inside_reset();
+		ujobs_worker_recover(executor.run);
+	}
+	PG_END_TRY();
+	if (error != NULL)
+		after_error(error, n);
+	else
+		(void) ujobs_slot_end_job(executor.slot);
+	executor.job = NULL;
+	QueryCancelPending = false;
+	reset_session();
+	return error == NULL || n == 1;
+}
+
+/* ---- batches ---- */
+
+static int
+batch_size(const UjobsTicket *ticket)
+{
+	int			i = ticket->definition_id % SHRUNK_DEFINITIONS;
+
+	if (ticket->batch <= 1)
+		return 1;
+	if (executor.shrunk[i].definition_id != ticket->definition_id)
+		return ticket->batch;
+	return Min(executor.shrunk[i].size, ticket->batch);
+}
+
+static void
+batch_adapt(const UjobsTicket *ticket, bool good, int tried)
+{
+	int			i = ticket->definition_id % SHRUNK_DEFINITIONS;
+
+	if (good && executor.shrunk[i].definition_id != ticket->definition_id)
+		return;
+	executor.shrunk[i].definition_id = ticket->definition_id;
+	executor.shrunk[i].size = good ? Min(executor.shrunk[i].size * 2, 1000) : Max(tried / 2, 1);
+}
+
+static void
+done_with(int n)
+{
+	if (ujobs_slot_done(executor.slot, n, n))
+		ujobs_wakeup_dispatcher();
+}
+
+static bool
+run_next(void)
+{
+	UjobsTicket tickets[UJOBS_RING_SIZE];
+	UjobsTicket next;
+	int			n;
+	bool		good;
+
+	if (!ujobs_slot_peek(executor.area, executor.slot, &next))
+		return false;
+	n = ujobs_slot_take(executor.area, executor.slot, tickets,
+						Min(batch_size(&next), UJOBS_RING_SIZE));
+	if (n == 0)
+		return false;
+	good = execute(tickets, n);
+	if (n > 1)
+		batch_adapt(&tickets[0], good, n);
+	if (good)
+	{
+		done_with(n);
+		return true;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) execute(&tickets[i], 1);
+		done_with(1);
+	}
+	return true;
+}
+
+/* ---- birth, loop, death ---- */
+
+/*
+ * A job that ended the process by a fatal error of its own failed; one that
+ * was interrupted by SIGTERM is given back, which is doing nothing.
+ */
+static void
+at_exit_record(int code, Datum arg)
+{
+	const UjobsJob *job = executor.job;
+
+	executor.job = NULL;
+	if (job == NULL || got_terminate || code == 0)
+		return;
+	AbortOutOfAnyTransaction();
+	MemoryContextSwitchTo(executor.run);
+	record_failure(job, ujobs_settle_make_error(ERRCODE_ADMIN_SHUTDOWN,
+												"the executor ended with a fatal error while it ran this job"));
+}
+
+/* Registered first, so it runs last, and whatever the other one does. */
+static void
+at_exit_free(int code, Datum arg)
+{
+	ujobs_slot_free(executor.slot, executor.generation);
+	ujobs_wakeup_dispatcher();
+}
+
+static bool
+told_to_leave(void)
+{
+	UjobsSlot	slot;
+
+	ujobs_slot_copy(executor.slot, &slot);
+	return slot.leave || slot.generation != executor.generation;
+}
+
+static void
+loop(void)
+{
+	TimestampTz idle_since = GetCurrentTimestamp();
+
+	for (;;)
+	{
+		TimestampTz leave_at;
+
+		CHECK_FOR_INTERRUPTS();
+		if (told_to_leave())
+			return;
+		if (run_next())
+		{
+			ujobs_observe_report(false);
+			idle_since = GetCurrentTimestamp();
+			continue;
+		}
+		(void) ujobs_slot_take(executor.area, executor.slot, NULL, 0);	/* says idle */
+		ujobs_observe_activity(NULL);
+		ujobs_observe_report(true);
+		leave_at = idle_since + (int64) ujobs_guc_worker_idle_timeout * 1000;
+		if (GetCurrentTimestamp() >= leave_at)
+			return;
+		ujobs_worker_wait(ujobs_worker_ms_until(leave_at));
+	}
+}
+
+static void
+birth(int slot, const UjobsExecutorSpec *spec)
+{
+	memset(&executor, 0, sizeof(executor));
+	executor.slot = slot;
+	executor.generation = spec->generation;
+	if (!ujobs_slot_attach(slot, spec->generation))
+		proc_exit(0);
+	before_shmem_exit(at_exit_free, (Datum) 0);
+	BackgroundWorkerInitializeConnectionByOid(spec->database, spec->role, UJOBS_COMPAT_CONNECT_FLAGS);
+	ujobs_worker_settle_session("ujobs executor");
+	executor.area = ujobs_shmem_area(false);
+	if (executor.area == NULL)
+		proc_exit(0);
+	executor.run = AllocSetContextCreate(TopMemoryContext, "ujobs run", ALLOCSET_DEFAULT_SIZES);
+	executor.job_memory = AllocSetContextCreate(TopMemoryContext, "ujobs handler", ALLOCSET_DEFAULT_SIZES);
+	executor.timeout = RegisterTimeout(USER_TIMEOUT, on_timeout);
+	before_shmem_exit(at_exit_record, (Datum) 0);
+}
+
+void
+ujobs_executor_main(Datum arg)
+{
+	UjobsExecutorSpec spec;
+
+	memcpy(&spec, MyBgworkerEntry->bgw_extra, sizeof(spec));
+	ujobs_worker_signals(on_terminate, on_cancel);
+	birth(DatumGetInt32(arg), &spec);
+	loop();
+	proc_exit(0);
+}

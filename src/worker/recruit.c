@@ -1,0 +1,250 @@
+/*
+ * recruit.c: how executors come to be.
+ *
+ * The first executor of a role starts at once; a further one only when work
+ * has waited for PATIENCE_US, because starting a process costs more than a
+ * hundred small jobs.  A role whose executors fail to start is tried again
+ * with a growing pause.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "core/guc.h"
+#include "core/slot.h"
+#include "worker/crew.h"
+#include "worker/recruit.h"
+#include "worker/worker.h"
+
+#define PATIENCE_US 5000
+#define RETRY_FULL_US 50000		/* all slots are taken: look again so soon */
+#define RETRY_NO_PROCESS_US 1000000
+#define MAX_ROLES 64
+
+typedef struct Role
+{
+	Oid			role;
+	TimestampTz waiting_since;	/* 0: no work waits */
+	TimestampTz not_before;
+	int			failures;
+	bool		waits;			/* in this round */
+} Role;
+
+static Role roles[MAX_ROLES];
+static int	n_roles = 0;
+static BackgroundWorkerHandle *handle[UJOBS_MAX_SLOTS];
+static TimestampTz next_look = DT_NOEND;
+static TimestampTz last_eviction = 0;
+static TimestampTz last_complaint = 0;
+
+static Role *
+role_entry(Oid role)
+{
+	int			i;
+
+	for (i = 0; i < n_roles; i++)
+	{
+		if (roles[i].role == role)
+			return &roles[i];
+	}
+	if (n_roles == MAX_ROLES)
+		i = role % MAX_ROLES;	/* a history of failures is lost, no more */
+	else
+		n_roles++;
+	memset(&roles[i], 0, sizeof(Role));
+	roles[i].role = role;
+	return &roles[i];
+}
+
+void
+ujobs_recruit_round(void)
+{
+	next_look = DT_NOEND;
+	for (int i = 0; i < n_roles; i++)
+	{
+		if (!roles[i].waits)
+			roles[i].waiting_since = 0;
+		roles[i].waits = false;
+	}
+}
+
+TimestampTz
+ujobs_recruit_next(void)
+{
+	return next_look;
+}
+
+void
+ujobs_recruit_arrived(Oid role)
+{
+	role_entry(role)->failures = 0;
+}
+
+void
+ujobs_recruit_failed(Oid role, TimestampTz now)
+{
+	Role	   *r = role_entry(role);
+
+	r->failures = Min(r->failures + 1, 6);
+	r->not_before = now + (INT64CONST(1000000) << r->failures) / 2;
+}
+
+bool
+ujobs_recruit_is_lost(int slot)
+{
+	pid_t		pid;
+
+	if (handle[slot] == NULL)
+		return false;
+	return GetBackgroundWorkerPid(handle[slot], &pid) == BGWH_STOPPED;
+}
+
+static void
+say_no_process(bool exhausted)
+{
+	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, false);
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (engine != NULL)
+		engine->no_worker = exhausted;
+	if (!exhausted || now - last_complaint < 60 * USECS_PER_SEC)
+		return;
+	last_complaint = now;
+	ereport(LOG,
+			(errmsg("could not start an executor: max_worker_processes is exhausted"),
+			 errhint("Raise max_worker_processes; jobs wait until a process is free.")));
+}
+
+static bool
+start_executor(int index, uint32 generation, Oid role)
+{
+	BackgroundWorker worker;
+	UjobsExecutorSpec spec = {MyDatabaseId, role, generation};
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	bool		started;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker.bgw_library_name, "ujobs", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "ujobs_executor_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "ujobs executor", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "ujobs executor", BGW_MAXLEN);
+	worker.bgw_main_arg = Int32GetDatum(index);
+	worker.bgw_notify_pid = MyProcPid;
+	memcpy(worker.bgw_extra, &spec, sizeof(spec));
+	if (handle[index] != NULL)
+		pfree(handle[index]);
+	handle[index] = NULL;
+	started = RegisterDynamicBackgroundWorker(&worker, &handle[index]);
+	MemoryContextSwitchTo(old);
+	return started;
+}
+
+/* Ours that idles with another role, else anybody's that idles in another database. */
+static int
+find_idle(Oid role)
+{
+	int			index = ujobs_crew_idle_of_other_role(role);
+
+	for (int i = 0; i < UJOBS_MAX_SLOTS && index < 0; i++)
+	{
+		UjobsSlot	slot;
+
+		ujobs_slot_copy(i, &slot);
+		if (slot.state == UJOBS_SLOT_IDLE && slot.database != MyDatabaseId && !slot.leave)
+			index = i;
+	}
+	return index;
+}
+
+/* Nobody idles, but a role has nobody: the largest crew gives one up after its job. */
+static int
+find_surplus(Oid role)
+{
+	UjobsSlot	slot[UJOBS_MAX_SLOTS];
+	int			best = -1;
+	int			most = 1;
+
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+		ujobs_slot_copy(i, &slot[i]);
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		int			n = 0;
+
+		if (slot[i].state == UJOBS_SLOT_FREE || slot[i].leave)
+			continue;
+		for (int j = 0; j < UJOBS_MAX_SLOTS; j++)
+			n += slot[j].state != UJOBS_SLOT_FREE && slot[j].database == slot[i].database &&
+				slot[j].role == slot[i].role;
+		if (n > most || (n == 1 && best < 0 && slot[i].database == MyDatabaseId && slot[i].role != role))
+		{
+			best = i;
+			most = Max(n, 1);
+		}
+	}
+	return best;
+}
+
+static void
+make_room(Oid role, bool needed, TimestampTz now)
+{
+	int			index = find_idle(role);
+
+	next_look = Min(next_look, now + RETRY_FULL_US);
+	if (now - last_eviction < 200000)
+		return;
+	if (index < 0 && needed)
+		index = find_surplus(role);
+	if (index < 0)
+		return;
+	last_eviction = now;
+	ujobs_slot_ask_leave(index);
+}
+
+void
+ujobs_recruit(Oid role, bool needed, TimestampTz now)
+{
+	Role	   *r = role_entry(role);
+	uint32		generation;
+	int			index;
+
+	if (r->waits)
+		return;					/* once a round */
+	r->waits = true;
+	if (r->waiting_since == 0)
+		r->waiting_since = now;
+	if (!needed && now - r->waiting_since < PATIENCE_US)
+	{
+		next_look = Min(next_look, r->waiting_since + PATIENCE_US);
+		return;
+	}
+	if (now < r->not_before)
+	{
+		next_look = Min(next_look, r->not_before);
+		return;
+	}
+	if (ujobs_crew_starting(role))
+		return;					/* its arrival wakes us */
+	index = ujobs_slot_allocate(MyDatabaseId, role, ujobs_guc_max_workers, &generation);
+	if (index < 0)
+	{
+		make_room(role, needed, now);
+		return;
+	}
+	if (!start_executor(index, generation, role))
+	{
+		ujobs_slot_free(index, generation);
+		r->not_before = now + RETRY_NO_PROCESS_US;
+		next_look = Min(next_look, r->not_before);
+		say_no_process(true);
+		return;
+	}
+	say_no_process(false);
+	r->waiting_since = now;
+	ujobs_crew_born(index, generation, role);
+}

@@ -1,0 +1,104 @@
+/*
+ * worker.c: birth, wait and clean-up of all engine processes.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/portal.h"
+#include "utils/snapmgr.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
+
+#include "core/clock.h"
+#include "core/observe.h"
+#include "worker/worker.h"
+
+void
+ujobs_worker_signals(pqsigfunc on_terminate, pqsigfunc on_cancel)
+{
+	pqsignal(SIGTERM, on_terminate);
+	pqsignal(SIGINT, on_cancel);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+}
+
+void
+ujobs_worker_settle_session(const char *application_name)
+{
+	static const char *const fixed[][2] = {
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"default_transaction_deferrable", "off"},
+		{"statement_timeout", "0"},
+		{"lock_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+	};
+
+	ujobs_clock_use_real();
+	for (int i = 0; i < lengthof(fixed); i++)
+		SetConfigOption(fixed[i][0], fixed[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("application_name", application_name, PGC_USERSET, PGC_S_OVERRIDE);
+}
+
+void
+ujobs_worker_wait(long timeout_ms)
+{
+	ujobs_observe_wait(timeout_ms);
+	QueryCancelPending = false; /* a late cancel has nothing left to cancel */
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+long
+ujobs_worker_ms_until(TimestampTz then)
+{
+	int64		us;
+
+	if (then == DT_NOEND)
+		return 3600000;
+	us = then - GetCurrentTimestamp();
+	if (us <= 0)
+		return 0;
+	return (long) Min((us + 999) / 1000, 3600000);
+}
+
+void
+ujobs_worker_begin(void)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+void
+ujobs_worker_commit(void)
+{
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+}
+
+void
+ujobs_worker_recover(MemoryContext context)
+{
+	HOLD_INTERRUPTS();
+	disable_all_timeouts(false);
+	QueryCancelPending = false;
+	MemoryContextSwitchTo(context);
+	AbortCurrentTransaction();
+	PortalErrorCleanup();
+	MemoryContextSwitchTo(context);
+	RESUME_INTERRUPTS();
+}

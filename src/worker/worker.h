@@ -1,0 +1,47 @@
+/*
+ * worker.h: what every process of the engine has in common: birth, the wait
+ * between two pieces of work, death.
+ */
+#ifndef UJOBS_WORKER_WORKER_H
+#define UJOBS_WORKER_WORKER_H
+
+#include "postgres.h"
+
+#include "libpq/pqsignal.h"
+
+#include "datatype/timestamp.h"
+
+/* What RegisterDynamicBackgroundWorker carries to an executor, in bgw_extra. */
+typedef struct UjobsExecutorSpec
+{
+	Oid			database;
+	Oid			role;
+	uint32		generation;
+} UjobsExecutorSpec;
+
+/* Handlers first, then unblock; SIGHUP reloads. */
+extern void ujobs_worker_signals(pqsigfunc on_terminate, pqsigfunc on_cancel);
+
+/*
+ * After connecting: real clock, and settings that neither a role nor a
+ * database can change: read committed, read-write, no statement timeouts.
+ */
+extern void ujobs_worker_settle_session(const char *application_name);
+
+/*
+ * The one latch wait: at most timeout_ms (-1: for ever), then interrupts and
+ * reload.  Returns early when the latch is set.
+ */
+extern void ujobs_worker_wait(long timeout_ms);
+
+/* Milliseconds from now until then, rounded up; 0 when past; at most an hour. */
+extern long ujobs_worker_ms_until(TimestampTz then);
+
+/* A transaction of the engine's own around its statements. */
+extern void ujobs_worker_begin(void);
+extern void ujobs_worker_commit(void);
+
+/* After a PG_CATCH at the top of a process: aborts and cleans up; logs nothing. */
+extern void ujobs_worker_recover(MemoryContext context);
+
+#endif							/* UJOBS_WORKER_WORKER_H */
