@@ -9,6 +9,7 @@
 
 #include "postgres.h"
 
+#include "catalog/pg_database.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
@@ -40,6 +41,17 @@ ujobs_compat_name_list(const char *name)
 	return stringToQualifiedNameList(name, NULL);
 #else
 	return stringToQualifiedNameList(name);
+#endif
+}
+
+/* May this role drop, copy or alter the database? */
+static inline bool
+ujobs_compat_may_drop_database(Oid database, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(DatabaseRelationId, database, role);
+#else
+	return pg_database_ownercheck(database, role);
 #endif
 }
 

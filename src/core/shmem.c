@@ -127,6 +127,30 @@ ujobs_shmem_engine(Oid database, bool create)
 	return create ? free_entry : NULL;
 }
 
+void
+ujobs_shmem_forget_engine(Oid database)
+{
+	UjobsControl *c = ujobs_shmem_control();
+	UjobsEngine *engine = ujobs_shmem_engine(database, false);
+	dsm_handle	handle = DSM_HANDLE_INVALID;
+
+	if (engine == NULL)
+		return;
+	LWLockAcquire(c->lock, LW_EXCLUSIVE);
+	if (engine->database == database && engine->dispatcher_pid == 0)
+	{
+		handle = engine->area;
+		engine->area = DSM_HANDLE_INVALID;
+		engine->state = UJOBS_ENGINE_NONE;
+		engine->database = InvalidOid;
+		engine->dispatcher_latch = NULL;
+		engine->hold_until = 0;
+	}
+	LWLockRelease(c->lock);
+	if (handle != DSM_HANDLE_INVALID)
+		dsm_unpin_segment(handle);
+}
+
 static UjobsArea *
 area_map(dsm_segment *segment)
 {

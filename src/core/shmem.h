@@ -118,7 +118,6 @@ typedef struct UjobsEngine
 	dsm_handle	area;			/* DSM_HANDLE_INVALID before the first start */
 	TimestampTz since;
 	TimestampTz hold_until;		/* DDL on the database: nobody starts before */
-	bool		leave;			/* the processes of this database must go */
 	bool		no_worker;		/* max_worker_processes is exhausted */
 	pg_atomic_uint32 dirty;		/* hints were lost: rescan */
 	pg_atomic_uint64 starts;	/* dispatchers started, ever */
@@ -165,6 +164,9 @@ extern UjobsControl *ujobs_shmem_control(void);
  * there is none (NULL when all are taken).  Caller must not hold control->lock.
  */
 extern UjobsEngine *ujobs_shmem_engine(Oid database, bool create);
+
+/* The database or its extension is gone: frees the entry and lets the segment go. */
+extern void ujobs_shmem_forget_engine(Oid database);
 
 /*
  * This database's area, attached for the life of the process, or NULL while

@@ -679,6 +679,66 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"    on conflict do nothing",
 		1, {OIDOID}
 	},
+
+	/* keeping_store */
+	[UJOBS_SQL_KEEPING_OLDEST] = {
+		"keeping_oldest",
+		"/* ujobs:keeping_oldest */\n"
+		"select expires_at\n"
+		"  from ujobs_internal.job_history\n"
+		" limit 1",
+		0, {0}
+	},
+	[UJOBS_SQL_KEEPING_RENEW] = {
+		"keeping_renew",
+		"/* ujobs:keeping_renew */\n"
+		"with kept as (\n"
+		"    delete from only ujobs_internal.job_history\n"
+		"     where expires_at > $1\n"
+		"    returning " KEPT_COLUMNS ",\n"
+		"              state, attempt, result, last_error, reason, started_at, finished_at, expires_at)\n"
+		"insert into ujobs_internal.\"job_history\"\n"
+		"       (" KEPT_COLUMNS ",\n"
+		"       state, attempt, result, last_error, reason, started_at, finished_at, expires_at, slot)\n"
+		"select " KEPT_COLUMNS ",\n"
+		"       state, attempt, result, last_error, reason, started_at, finished_at, expires_at,\n"
+		"       (extract(epoch from least(expires_at, $1 + interval '720 hours'))::bigint / 86400) % 32\n"
+		"  from kept",
+		1, {TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_KEEPING_EXPIRE] = {
+		"keeping_expire",
+		"/* ujobs:keeping_expire */\n"
+		"delete from only ujobs_internal.job_history\n"
+		" where expires_at < $1",
+		1, {TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_KEEPING_EMPTY] = {
+		"keeping_empty",
+		"/* ujobs:keeping_empty */\n"
+		"truncate ujobs_internal.job_history",
+		0, {0}
+	},
+	[UJOBS_SQL_KEEPING_OWNER_NAMES] = {
+		"keeping_owner_names",
+		"/* ujobs:keeping_owner_names */\n"
+		"update ujobs_internal.definition d\n"
+		"   set owner_name = r.rolname\n"
+		"  from pg_authid r\n"
+		" where r.oid = d.owner\n"
+		"   and r.rolname <> d.owner_name",
+		0, {0}
+	},
+	[UJOBS_SQL_KEEPING_GRANT_NAMES] = {
+		"keeping_grant_names",
+		"/* ujobs:keeping_grant_names */\n"
+		"update ujobs_internal.definition_grant g\n"
+		"   set role_name = r.rolname\n"
+		"  from pg_authid r\n"
+		" where r.oid = g.role\n"
+		"   and r.rolname <> g.role_name",
+		0, {0}
+	},
 };
 
 static UjobsStatement *by_slot[UJOBS_SQL_COUNT][UJOBS_HISTORY_SLOTS];

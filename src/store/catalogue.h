@@ -82,6 +82,14 @@ typedef enum UjobsStatementId
 	UJOBS_SQL_HOME_READ,
 	UJOBS_SQL_HOME_WRITE,
 
+	/* keeping_store */
+	UJOBS_SQL_KEEPING_OLDEST,	/* by partition */
+	UJOBS_SQL_KEEPING_RENEW,	/* by partition */
+	UJOBS_SQL_KEEPING_EXPIRE,	/* by partition */
+	UJOBS_SQL_KEEPING_EMPTY,	/* by partition */
+	UJOBS_SQL_KEEPING_OWNER_NAMES,
+	UJOBS_SQL_KEEPING_GRANT_NAMES,
+
 	UJOBS_SQL_COUNT
 } UjobsStatementId;
 

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -46,6 +47,7 @@ static bool dirty = true;
 static bool definitions_changed = false;
 static bool config_changed = false;
 static MemoryContext loop_memory;
+static char database_name[NAMEDATALEN];
 
 /* ---- birth and death ---- */
 
@@ -117,6 +119,7 @@ extension_is_here(void)
 	bool		here;
 
 	StartTransactionCommand();
+	strlcpy(database_name, get_database_name(MyDatabaseId), NAMEDATALEN);
 	here = OidIsValid(ujobs_identity_extension_owner());
 	CommitTransactionCommand();
 	return here;
@@ -136,7 +139,7 @@ look_at_home(void)
 		return;
 	ereport(LOG,
 			(errmsg("ujobs is paused in database \"%s\": its jobs were restored or copied from another database",
-					MyBgworkerEntry->bgw_name[0] ? get_database_name_here() : ""),
+					database_name),
 			 errhint("Run SELECT ujobs.start_workers() there to let them run.")));
 	leave(UJOBS_ENGINE_PAUSED);
 }
@@ -306,6 +309,18 @@ next_instant(TimestampTz now)
 	return next;
 }
 
+/* DROP EXTENSION: nothing is left to serve. */
+static void
+leave_without_extension(void)
+{
+	if (extension_is_here())
+		return;
+	ujobs_crew_terminate();
+	ujobs_scheduler_stop(engine);
+	set_state(UJOBS_ENGINE_DOWN);
+	proc_exit(0);
+}
+
 /* Definitions are needed with the hints that follow them: before any ticket goes out. */
 static TimestampTz
 one_round(void)
@@ -314,6 +329,8 @@ one_round(void)
 
 	(void) ujobs_crew_sync(now);
 	take_hints(now);
+	if (now >= reconcile_at || dirty)
+		leave_without_extension();
 	if (now >= reconcile_at || (dirty && now >= dirty_at))
 		rescan(now);
 	else if (definitions_changed)
@@ -364,17 +381,6 @@ follow_config(void)
 		drain_and_leave(UJOBS_ENGINE_STOPPED);
 }
 
-/* The database is being dropped or copied: everybody out, now. */
-static void
-leave_when_told(void)
-{
-	if (!engine->leave)
-		return;
-	ujobs_crew_terminate();
-	ujobs_scheduler_stop(engine);
-	leave(UJOBS_ENGINE_DOWN);
-}
-
 static void
 birth(Oid database)
 {
@@ -386,7 +392,10 @@ birth(Oid database)
 	if (!ujobs_spawn_confirmed())
 		proc_exit(0);
 	if (!extension_is_here())
+	{
+		ujobs_shmem_forget_engine(database);
 		proc_exit(0);
+	}
 	take_engine();
 	look_at_home();
 	loop_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
@@ -406,7 +415,6 @@ ujobs_dispatcher_main(Datum arg)
 	{
 		TimestampTz next;
 
-		leave_when_told();
 		if (config_changed)
 			follow_config();
 		ujobs_scheduler_ensure(engine);

@@ -444,7 +444,7 @@ after_error(ErrorData *error, int n)
 static bool
 execute(const UjobsTicket *tickets, int n)
 {
-	ErrorData  *error = NULL;
+	ErrorData  *volatile error = NULL;
 
 	MemoryContextReset(executor.run);
 	executor.job = NULL;

@@ -1,0 +1,27 @@
+/*
+ * keeping_store.h: what the scheduler does to keep the store small and true.
+ */
+#ifndef UJOBS_STORE_KEEPING_STORE_H
+#define UJOBS_STORE_KEEPING_STORE_H
+
+#include "core/identity.h"
+
+/* Each opens its own identity section; the caller holds a transaction. */
+
+/*
+ * Empties the partition that the ring has left behind: rows with longer
+ * retention are renewed into a later one, the rest goes by TRUNCATE.  Call
+ * under a short lock_timeout.  False when it was empty already.
+ */
+extern bool ujobs_keeping_rotate(TimestampTz now);
+
+/*
+ * After days without an engine, partitions hold rows that should be gone:
+ * deletes them from this one if its first row says so.
+ */
+extern void ujobs_keeping_expire(int slot, TimestampTz now);
+
+/* Roles renamed since: a dump must carry the name of today. */
+extern void ujobs_keeping_names(void);
+
+#endif							/* UJOBS_STORE_KEEPING_STORE_H */

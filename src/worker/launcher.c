@@ -1,0 +1,254 @@
+/*
+ * launcher.c: one per cluster, from shared_preload_libraries.
+ *
+ * It is connected to no database.  Each database gets a dispatcher once; one
+ * without the extension makes it leave at once, which is the probe.  After
+ * that it acts on what stands in shared memory: an engine whose dispatcher
+ * died is started again with a growing pause, one that was stopped or paused
+ * when somebody rings.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/pg_database.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "storage/ipc.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/varlena.h"
+
+#include "core/guc.h"
+#include "core/observe.h"
+#include "core/shmem.h"
+#include "core/spawn.h"
+#include "worker/launcher.h"
+#include "worker/utility.h"
+#include "worker/worker.h"
+
+#define LOOK_MS 30000			/* for databases that nothing announced */
+#define MAX_FAILURES 6
+
+typedef struct Known
+{
+	Oid			database;
+	bool		present;		/* seen in the last look */
+	bool		probed;
+	int			failures;
+	uint64		starts;			/* the engine's counter when it was last started */
+	TimestampTz not_before;
+} Known;
+
+static HTAB *known;
+static bool complained = false;
+
+void
+ujobs_launcher_register(void)
+{
+	BackgroundWorker worker;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = 1;
+	strlcpy(worker.bgw_library_name, "ujobs", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "ujobs_launcher_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "ujobs launcher", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "ujobs launcher", BGW_MAXLEN);
+	RegisterBackgroundWorker(&worker);
+	ujobs_utility_install();
+}
+
+static void
+at_exit(int code, Datum arg)
+{
+	UjobsControl *control = ujobs_shmem_control();
+
+	if (control->launcher_pid == MyProcPid)
+		control->launcher_pid = 0;
+}
+
+/* Is the database among ujobs.databases? */
+static bool
+is_wanted(const char *name)
+{
+	char	   *list = pstrdup(ujobs_guc_databases ? ujobs_guc_databases : "");
+	List	   *names;
+	ListCell   *lc;
+
+	if (!SplitIdentifierString(list, ',', &names))
+		return strcmp(ujobs_guc_databases, "*") == 0;
+	foreach(lc, names)
+	{
+		const char *one = lfirst(lc);
+
+		if (strcmp(one, "*") == 0 || strcmp(one, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static Known *
+know(Oid database)
+{
+	bool		found;
+	Known	   *k = hash_search(known, &database, HASH_ENTER, &found);
+
+	if (!found)
+	{
+		memset(k, 0, sizeof(*k));
+		k->database = database;
+	}
+	return k;
+}
+
+static void
+look_at_databases(void)
+{
+	HASH_SEQ_STATUS status;
+	Known	   *k;
+	Relation	relation;
+	TableScanDesc scan;
+	HeapTuple	tuple;
+
+	hash_seq_init(&status, known);
+	while ((k = hash_seq_search(&status)) != NULL)
+		k->present = false;
+	StartTransactionCommand();
+	(void) GetTransactionSnapshot();
+	relation = table_open(DatabaseRelationId, AccessShareLock);
+	scan = table_beginscan_catalog(relation, 0, NULL);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Form_pg_database form = (Form_pg_database) GETSTRUCT(tuple);
+
+		if (form->datallowconn && !form->datistemplate && is_wanted(NameStr(form->datname)))
+			know(form->oid)->present = true;
+	}
+	table_endscan(scan);
+	table_close(relation, AccessShareLock);
+	CommitTransactionCommand();
+}
+
+/* Gone databases: their engine entry is free again. */
+static void
+forget_absent(void)
+{
+	HASH_SEQ_STATUS status;
+	Known	   *k;
+
+	hash_seq_init(&status, known);
+	while ((k = hash_seq_search(&status)) != NULL)
+	{
+		if (k->present)
+			continue;
+		ujobs_shmem_forget_engine(k->database);
+		(void) hash_search(known, &k->database, HASH_REMOVE, NULL);
+	}
+}
+
+static bool
+start_dispatcher(Known *k, UjobsEngine *engine, TimestampTz now)
+{
+	bool		started = ujobs_spawn_dispatcher(k->database, InvalidFullTransactionId, false);
+
+	if (!started)
+	{
+		if (!complained)
+			ereport(LOG,
+					(errmsg("could not start a ujobs dispatcher: max_worker_processes is exhausted"),
+					 errhint("Raise max_worker_processes.")));
+		complained = true;
+		k->not_before = now + 10 * USECS_PER_SEC;
+		return false;
+	}
+	complained = false;
+	/* One that keeps dying is started with a growing pause. */
+	if (engine != NULL && k->probed && pg_atomic_read_u64(&engine->starts) == k->starts)
+		k->failures = Min(k->failures + 1, MAX_FAILURES);
+	else
+		k->failures = 0;
+	k->starts = engine != NULL ? pg_atomic_read_u64(&engine->starts) : 0;
+	k->probed = true;
+	k->not_before = now + (USECS_PER_SEC << k->failures);
+	return true;
+}
+
+/* Should a dispatcher be started there now?  Sets *wait to when it should be asked again. */
+static bool
+is_due(const Known *k, const UjobsEngine *engine, bool rung, TimestampTz now, TimestampTz *wait)
+{
+	TimestampTz at = k->not_before;
+
+	if (engine == NULL)
+		return !k->probed;
+	if (engine->dispatcher_pid != 0)
+		return false;
+	if (engine->hold_until > now)
+		at = Max(at, engine->hold_until);
+	else if (engine->state == UJOBS_ENGINE_STOPPED || engine->state == UJOBS_ENGINE_PAUSED)
+		return rung;
+	if (at <= now)
+		return true;
+	*wait = Min(*wait, at);
+	return false;
+}
+
+static TimestampTz
+keep_engines(bool rung)
+{
+	HASH_SEQ_STATUS status;
+	Known	   *k;
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz wait = DT_NOEND;
+
+	hash_seq_init(&status, known);
+	while ((k = hash_seq_search(&status)) != NULL)
+	{
+		UjobsEngine *engine = ujobs_shmem_engine(k->database, false);
+
+		if (is_due(k, engine, rung, now, &wait))
+		{
+			(void) start_dispatcher(k, engine, now);
+			wait = Min(wait, k->not_before);
+		}
+	}
+	return wait;
+}
+
+void
+ujobs_launcher_main(Datum arg)
+{
+	UjobsControl *control = ujobs_shmem_control();
+	HASHCTL		ctl = {.keysize = sizeof(Oid), .entrysize = sizeof(Known)};
+	MemoryContext round;
+
+	ujobs_worker_signals(die, SIG_IGN);
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	before_shmem_exit(at_exit, (Datum) 0);
+	control->launcher_latch = MyLatch;
+	control->launcher_pid = MyProcPid;
+	known = hash_create("ujobs databases", 64, &ctl, HASH_ELEM | HASH_BLOBS);
+	round = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
+	for (;;)
+	{
+		bool		rung = pg_atomic_exchange_u32(&control->launcher_rung, 0) != 0;
+		TimestampTz next;
+
+		MemoryContextSwitchTo(round);
+		look_at_databases();
+		MemoryContextReset(round);
+		forget_absent();
+		next = keep_engines(rung);
+		ujobs_worker_wait(Min(ujobs_worker_ms_until(next), LOOK_MS));
+	}
+}

@@ -1,0 +1,187 @@
+/*
+ * scheduler.c: the housekeeper: retention, and what must be looked at now and then.
+ *
+ * Apart from the dispatcher, because it writes and may wait for locks.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "storage/ipc.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "core/identity.h"
+#include "core/observe.h"
+#include "store/catalogue.h"
+#include "store/keeping_store.h"
+#include "worker/scheduler.h"
+#include "worker/worker.h"
+
+#define ROUND_MS 60000
+#define RESTART_US (INT64CONST(5) * USECS_PER_SEC)
+
+static UjobsEngine *engine;
+
+/* ---- the dispatcher's side ---- */
+
+void
+ujobs_scheduler_ensure(UjobsEngine *of)
+{
+	static TimestampTz tried_at = 0;
+	BackgroundWorker worker;
+	TimestampTz now;
+
+	if (of->scheduler_pid != 0)
+		return;
+	now = GetCurrentTimestamp();
+	if (now - tried_at < RESTART_US)
+		return;
+	tried_at = now;
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker.bgw_library_name, "ujobs", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "ujobs_scheduler_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "ujobs scheduler", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "ujobs scheduler", BGW_MAXLEN);
+	worker.bgw_main_arg = ObjectIdGetDatum(MyDatabaseId);
+	(void) RegisterDynamicBackgroundWorker(&worker, NULL);
+}
+
+void
+ujobs_scheduler_stop(UjobsEngine *of)
+{
+	pid_t		pid = of->scheduler_pid;
+
+	if (pid != 0)
+		kill(pid, SIGTERM);
+}
+
+/* ---- the process ---- */
+
+static void
+at_exit(int code, Datum arg)
+{
+	LWLock	   *lock = ujobs_shmem_control()->lock;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (engine->scheduler_pid == MyProcPid)
+		engine->scheduler_pid = 0;
+	LWLockRelease(lock);
+}
+
+static void
+birth(Oid database)
+{
+	LWLock	   *lock = ujobs_shmem_control()->lock;
+	bool		taken;
+
+	ujobs_worker_signals(die, SIG_IGN);
+	engine = ujobs_shmem_engine(database, false);
+	if (engine == NULL)
+		proc_exit(0);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	taken = engine->scheduler_pid != 0;
+	if (!taken)
+	{
+		engine->scheduler_pid = MyProcPid;
+		engine->scheduler_latch = MyLatch;
+	}
+	LWLockRelease(lock);
+	if (taken)
+		proc_exit(0);
+	before_shmem_exit(at_exit, (Datum) 0);
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	ujobs_worker_settle_session("ujobs scheduler");
+	SetConfigOption("lock_timeout", "200ms", PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+/* One piece of housekeeping in its own transaction; what fails is tried again next round. */
+static void
+try_piece(const char *what, void (*piece) (TimestampTz now))
+{
+	MemoryContext memory = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		ujobs_worker_begin();
+		piece(GetCurrentTimestamp());
+		ujobs_worker_commit();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(memory);
+		error = CopyErrorData();
+		FlushErrorState();
+		ujobs_worker_recover(memory);
+		ereport(LOG, (errmsg("ujobs could not %s, will try again: %s", what, error->message)));
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(memory);
+}
+
+static void
+rotate(TimestampTz now)
+{
+	(void) ujobs_keeping_rotate(now);
+}
+
+static void
+expire_all(TimestampTz now)
+{
+	for (int slot = 0; slot < UJOBS_HISTORY_SLOTS; slot++)
+		ujobs_keeping_expire(slot, now);
+}
+
+static void
+refresh_names(TimestampTz now)
+{
+	ujobs_keeping_names();
+}
+
+static bool
+extension_is_here(void)
+{
+	bool		here;
+
+	StartTransactionCommand();
+	here = OidIsValid(ujobs_identity_extension_owner());
+	CommitTransactionCommand();
+	return here;
+}
+
+void
+ujobs_scheduler_main(Datum arg)
+{
+	MemoryContext round;
+
+	birth(DatumGetObjectId(arg));
+	round = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(round);
+	if (extension_is_here())
+		try_piece("delete expired history", expire_all);
+	for (;;)
+	{
+		MemoryContextSwitchTo(round);
+		if (!extension_is_here() || engine->dispatcher_pid == 0)
+			proc_exit(0);
+		MemoryContextSwitchTo(round);
+		try_piece("empty a history partition", rotate);
+		try_piece("refresh role names", refresh_names);
+		MemoryContextReset(round);
+		ujobs_observe_activity(NULL);
+		ujobs_observe_report(true);
+		ujobs_worker_wait(ROUND_MS);
+	}
+}

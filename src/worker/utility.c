@@ -1,0 +1,187 @@
+/*
+ * utility.c: the utility hook.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "commands/dbcommands.h"
+#include "commands/defrem.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "tcop/utility.h"
+#include "utils/timestamp.h"
+
+#include "core/compat.h"
+#include "core/slot.h"
+#include "core/wakeup.h"
+#include "worker/utility.h"
+
+#define LEAVE_PATIENCE_US (INT64CONST(4) * USECS_PER_SEC)	/* the server itself waits 5 s */
+#define HOLD_US (INT64CONST(600) * USECS_PER_SEC)	/* if this session dies: come back then */
+
+static ProcessUtility_hook_type previous = NULL;
+
+static const char *
+template_of(const CreatedbStmt *statement)
+{
+	ListCell   *lc;
+
+	foreach(lc, statement->options)
+	{
+		DefElem    *option = lfirst(lc);
+
+		if (strcmp(option->defname, "template") == 0 && option->arg != NULL)
+			return defGetString(option);
+	}
+	return "template1";
+}
+
+static bool
+moves_tablespace(const AlterDatabaseStmt *statement)
+{
+	ListCell   *lc;
+
+	foreach(lc, statement->options)
+	{
+		if (strcmp(lfirst_node(DefElem, lc)->defname, "tablespace") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The database that must be left before the statement can run, or NULL. */
+static const char *
+database_to_leave(Node *node)
+{
+	if (IsA(node, DropdbStmt))
+		return castNode(DropdbStmt, node)->dbname;
+	if (IsA(node, CreatedbStmt))
+		return template_of(castNode(CreatedbStmt, node));
+	if (IsA(node, RenameStmt) && castNode(RenameStmt, node)->renameType == OBJECT_DATABASE)
+		return castNode(RenameStmt, node)->subname;
+	if (IsA(node, AlterDatabaseStmt) && moves_tablespace(castNode(AlterDatabaseStmt, node)))
+		return castNode(AlterDatabaseStmt, node)->dbname;
+	return NULL;
+}
+
+static bool
+anybody_left(const UjobsEngine *engine)
+{
+	if (engine->dispatcher_pid != 0 || engine->scheduler_pid != 0)
+		return true;
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		UjobsSlot	slot;
+
+		ujobs_slot_copy(i, &slot);
+		if (slot.state != UJOBS_SLOT_FREE && slot.database == engine->database)
+			return true;
+	}
+	return false;
+}
+
+/* SIGTERM gives jobs back; whoever is gone meanwhile is not signalled. */
+static void
+send_away(UjobsEngine *engine)
+{
+	if (engine->dispatcher_pid != 0)
+		kill(engine->dispatcher_pid, SIGTERM);
+	if (engine->scheduler_pid != 0)
+		kill(engine->scheduler_pid, SIGTERM);
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		UjobsSlot	slot;
+
+		ujobs_slot_copy(i, &slot);
+		if (slot.state != UJOBS_SLOT_FREE && slot.database == engine->database && slot.pid != 0)
+			kill(slot.pid, SIGTERM);
+	}
+}
+
+static void
+hold(UjobsEngine *engine, bool leave)
+{
+	LWLock	   *lock = ujobs_shmem_control()->lock;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	engine->hold_until = leave ? GetCurrentTimestamp() + HOLD_US : 0;
+	LWLockRelease(lock);
+}
+
+static UjobsEngine *
+empty_database(const char *name)
+{
+	Oid			database = get_database_oid(name, true);
+	UjobsEngine *engine = OidIsValid(database) ? ujobs_shmem_engine(database, false) : NULL;
+	TimestampTz deadline = GetCurrentTimestamp() + LEAVE_PATIENCE_US;
+
+	if (engine == NULL || !ujobs_compat_may_drop_database(database, GetUserId()))
+		return NULL;
+	hold(engine, true);
+	send_away(engine);
+	while (anybody_left(engine) && GetCurrentTimestamp() < deadline)
+	{
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(5000);
+	}
+	return engine;
+}
+
+static void
+let_back(UjobsEngine *engine)
+{
+	UjobsControl *control = ujobs_shmem_control();
+
+	if (engine != NULL)
+		hold(engine, false);
+	pg_atomic_write_u32(&control->launcher_rung, 1);
+	if (control->launcher_latch != NULL)
+		SetLatch(control->launcher_latch);
+}
+
+static void
+run_previous(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilityContext context,
+			 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *qc)
+{
+	if (previous)
+		previous(pstmt, text, read_only, context, params, environment, dest, qc);
+	else
+		standard_ProcessUtility(pstmt, text, read_only, context, params, environment, dest, qc);
+}
+
+static void
+utility_hook(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilityContext context,
+			 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *qc)
+{
+	Node	   *node = pstmt->utilityStmt;
+	const char *leave = database_to_leave(node);
+	bool		commits_prepared = IsA(node, TransactionStmt) &&
+		castNode(TransactionStmt, node)->kind == TRANS_STMT_COMMIT_PREPARED;
+
+	if (leave != NULL)
+	{
+		UjobsEngine *engine = empty_database(leave);
+
+		PG_TRY();
+		{
+			run_previous(pstmt, text, read_only, context, params, environment, dest, qc);
+		}
+		PG_FINALLY();
+		{
+			let_back(engine);
+		}
+		PG_END_TRY();
+		return;
+	}
+	run_previous(pstmt, text, read_only, context, params, environment, dest, qc);
+	if (commits_prepared)
+		ujobs_wakeup_rescan_now();
+}
+
+void
+ujobs_utility_install(void)
+{
+	previous = ProcessUtility_hook;
+	ProcessUtility_hook = utility_hook;
+}
