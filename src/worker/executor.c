@@ -619,6 +619,7 @@ birth(int slot, const UjobsExecutorSpec *spec)
 	executor.job_memory = AllocSetContextCreate(TopMemoryContext, "ujobs handler", ALLOCSET_DEFAULT_SIZES);
 	executor.timeout = RegisterTimeout(USER_TIMEOUT, on_timeout);
 	before_shmem_exit(at_exit_record, (Datum) 0);
+	ujobs_wakeup_dispatcher();
 }
 
 void
