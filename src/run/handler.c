@@ -12,7 +12,6 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "parser/parse_func.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -21,18 +20,22 @@
 #include "core/compat.h"
 #include "run/handler.h"
 
-/* A function of one jsonb, or a procedure of one or of two. */
+/* A routine of one jsonb, or else of two. */
 static Oid
 find_proc(const char *name)
 {
-	List	   *names = ujobs_compat_name_list(name);
-	Oid			one[] = {JSONBOID};
-	Oid			two[] = {JSONBOID, JSONBOID};
-	Oid			proc = LookupFuncName(names, 1, one, true);
+	FuncCandidateList candidate = FuncnameGetCandidates(ujobs_compat_name_list(name), -1, NIL,
+														false, false, false, true);
+	Oid			found = InvalidOid;
 
-	if (!OidIsValid(proc))
-		proc = LookupFuncName(names, 2, two, true);
-	return proc;
+	for (; candidate != NULL; candidate = candidate->next)
+	{
+		if (candidate->nargs == 1 && candidate->args[0] == JSONBOID)
+			return candidate->oid;
+		if (candidate->nargs == 2 && candidate->args[0] == JSONBOID && candidate->args[1] == JSONBOID)
+			found = candidate->oid;
+	}
+	return found;
 }
 
 static bool
