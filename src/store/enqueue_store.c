@@ -31,14 +31,26 @@
 
 #define CHUNK 8192				/* rows of one statement: bounds its memory */
 
-/* A random (version 4) uuid. */
+/*
+ * A random (version 4) uuid.  Random bytes are drawn for many at a time: a
+ * call of the generator costs a tenth of an enqueue, however few bytes it
+ * gives.
+ */
 static void
 run_id_make(pg_uuid_t *id)
 {
-	if (!pg_strong_random(id->data, UUID_LEN))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
+	static pg_uuid_t pool[256];
+	static int	left = 0;
+
+	if (left == 0)
+	{
+		if (!pg_strong_random(pool, sizeof(pool)))
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("could not generate random values")));
+		left = lengthof(pool);
+	}
+	*id = pool[--left];
 	id->data[6] = (id->data[6] & 0x0f) | 0x40;
 	id->data[8] = (id->data[8] & 0x3f) | 0x80;
 }
