@@ -21,6 +21,7 @@
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
 #include "storage/dsm.h"
+#include "storage/ipc.h"			/* exit callbacks give slots and engines back */
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"

@@ -14,7 +14,6 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
-#include "storage/ipc.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"

@@ -18,7 +18,6 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "storage/ipc.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
