@@ -18,7 +18,6 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 
@@ -30,6 +29,7 @@
 #include "core/slot.h"
 #include "core/wakeup.h"
 #include "run/attempt.h"
+#include "run/course.h"
 #include "run/session.h"
 #include "run/settle.h"
 #include "store/definition_store.h"
@@ -59,15 +59,6 @@ typedef struct Executor
 		int			size;
 	}			shrunk[SHRUNK_DEFINITIONS];
 } Executor;
-
-/* What a run needs of its definition once user code may have changed the cache. */
-typedef struct Course
-{
-	UjobsHandler handler;
-	int64		retention;		/* of done */
-	int64		timeout_ms;		/* 0 = none */
-	char		name[NAMEDATALEN * 2];
-} Course;
 
 static Executor executor;
 static volatile sig_atomic_t got_cancel = false;
@@ -153,7 +144,7 @@ follow_synchronous_commit(void)
 }
 
 static void
-show_activity(const UjobsJob *job, const Course *course)
+show_activity(const UjobsJob *job, const UjobsCourse *course)
 {
 	char		text[NAMEDATALEN * 3];
 
@@ -162,7 +153,7 @@ show_activity(const UjobsJob *job, const Course *course)
 }
 
 static void
-log_if_slow(const UjobsJob *job, const Course *course)
+log_if_slow(const UjobsJob *job, const UjobsCourse *course)
 {
 	long		ms;
 
@@ -176,7 +167,7 @@ log_if_slow(const UjobsJob *job, const Course *course)
 
 /* The clock of one attempt ran out, even if the handler caught the cancel. */
 static void
-check_timeout(const Course *course)
+check_timeout(const UjobsCourse *course)
 {
 	if (course->timeout_ms > 0)
 		disable_timeout(executor.timeout, false);
@@ -189,7 +180,7 @@ check_timeout(const Course *course)
 }
 
 static Jsonb *
-run_handler(UjobsJob *job, const UjobsTicket *ticket, Course *course)
+run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 {
 	UjobsSession session;
 	Jsonb	   *result;
@@ -240,7 +231,7 @@ finish_jobs(UjobsFinish *finish, int n)
 
 /* Atomic: all handlers and the completion in the transaction that fetched them. */
 static void
-run_jobs(List *jobs, const UjobsTicket *tickets, Course *course)
+run_jobs(List *jobs, const UjobsTicket *tickets, UjobsCourse *course)
 {
 	UjobsFinish *finish = palloc0(list_length(jobs) * sizeof(UjobsFinish));
 	ListCell   *lc;
@@ -263,7 +254,7 @@ run_jobs(List *jobs, const UjobsTicket *tickets, Course *course)
 
 /* Procedure or command: no snapshot of ours may be active while it commits. */
 static void
-run_committing(UjobsJob *job, const UjobsTicket *ticket, Course *course)
+run_committing(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 {
 	UjobsFinish finish = {.job = job, .retention = course->retention};
 
@@ -275,60 +266,48 @@ run_committing(UjobsJob *job, const UjobsTicket *ticket, Course *course)
 }
 
 static void
-settle_all(List *jobs, UjobsVerdict *verdict, UjobsIdentity *identity)
+settle_all(List *jobs, const UjobsVerdict *verdict)
+{
+	UjobsIdentity identity;
+	ListCell   *lc;
+
+	ujobs_identity_enter(&identity);
+	foreach(lc, jobs)
+		(void) ujobs_job_settle(lfirst(lc), verdict, GetCurrentTimestamp());
+	ujobs_identity_leave(&identity);
+}
+
+/* Offered again, for an executor of the new owner. */
+static void
+offer_all(List *jobs)
 {
 	ListCell   *lc;
 
-	ujobs_identity_enter(identity);
 	foreach(lc, jobs)
-		(void) ujobs_job_settle(lfirst(lc), verdict, GetCurrentTimestamp());
-	ujobs_identity_leave(identity);
+	{
+		UjobsJob   *job = lfirst(lc);
+
+		ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, job->due_at);
+	}
 }
 
-/*
- * Can these jobs run here?  If not they are settled: their definition was
- * dropped, their handler or owner is missing, or the owner changed since they
- * were admitted (offered again, for an executor of the new one).
- */
+/* Can these jobs, all of one definition, run here?  If not they are dealt with. */
 static bool
-plan_jobs(int32 definition_id, List *jobs, Course *course)
+plan_jobs(List *jobs, UjobsCourse *course)
 {
-	const UjobsDefinition *definition = ujobs_definition_by_id(definition_id);
-	UjobsIdentity identity;
 	UjobsVerdict verdict;
-	const char *missing = NULL;
 
-	if (definition == NULL || definition->dropped)
+	switch (ujobs_course_plan(linitial(jobs), course, &verdict))
 	{
-		ujobs_settle_dropped(linitial(jobs), &verdict);
-		settle_all(jobs, &verdict, &identity);
-		return false;
+		case UJOBS_COURSE_RUN:
+			return true;
+		case UJOBS_COURSE_SETTLE:
+			settle_all(jobs, &verdict);
+			break;
+		case UJOBS_COURSE_FOREIGN:
+			offer_all(jobs);
+			break;
 	}
-	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(definition->owner)))
-		missing = psprintf("owner \"%s\" of job \"%s\" does not exist", definition->owner_name,
-						   definition->name);
-	else if (definition->owner != GetUserId())
-	{
-		ListCell   *lc;
-
-		foreach(lc, jobs)
-		{
-			UjobsJob   *job = lfirst(lc);
-
-			ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, job->due_at);
-		}
-		return false;
-	}
-	else if (ujobs_handler_find(definition, &course->handler, unconstify(char **, &missing)))
-	{
-		course->retention = ujobs_job_retention(definition, UJOBS_OUTCOME_DONE);
-		course->timeout_ms = definition->timeout > 0 ? (definition->timeout + 999) / 1000 :
-			ujobs_guc_default_timeout;
-		strlcpy(course->name, definition->name, sizeof(course->name));
-		return true;
-	}
-	ujobs_settle_missing(linitial(jobs), missing, GetCurrentTimestamp(), &verdict);
-	settle_all(jobs, &verdict, &identity);
 	return false;
 }
 
@@ -358,7 +337,7 @@ fetch_jobs(const UjobsTicket *tickets, int n)
 static void
 run_transaction(const UjobsTicket *tickets, int n)
 {
-	Course	   *course = palloc0(sizeof(Course));
+	UjobsCourse	   *course = palloc0(sizeof(UjobsCourse));
 	List	   *jobs;
 
 	follow_synchronous_commit();
@@ -372,7 +351,7 @@ run_transaction(const UjobsTicket *tickets, int n)
 			ereport(ERROR,
 					(errcode(ERRCODE_ADMIN_SHUTDOWN),
 					 errmsg("the executor was terminated each time it ran this job")));
-		if (!plan_jobs(tickets[0].definition_id, jobs, course))
+		if (!plan_jobs(jobs, course))
 			;
 		else if (course->handler.kind == UJOBS_KIND_ATOMIC)
 			run_jobs(jobs, tickets, course);

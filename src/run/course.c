@@ -1,0 +1,50 @@
+/*
+ * course.c: between the row and the handler.  Step 4 of the walk.
+ *
+ * A job whose definition was dropped, or whose handler or owner is missing,
+ * does not begin an attempt; one whose owner changed since it was admitted is
+ * somebody else's to run.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "core/clock.h"
+#include "core/guc.h"
+#include "run/course.h"
+#include "run/settle.h"
+#include "store/definition_store.h"
+
+static void
+chart(const UjobsDefinition *definition, UjobsCourse *course)
+{
+	course->retention = ujobs_job_retention(definition, UJOBS_OUTCOME_DONE);
+	course->timeout_ms = definition->timeout > 0 ? (definition->timeout + 999) / 1000 :
+		ujobs_guc_default_timeout;
+	strlcpy(course->name, definition->name, sizeof(course->name));
+}
+
+UjobsCoursePlan
+ujobs_course_plan(const UjobsJob *job, UjobsCourse *course, UjobsVerdict *verdict)
+{
+	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
+	char	   *missing = NULL;
+
+	if (definition == NULL || definition->dropped)
+	{
+		ujobs_settle_dropped(job, verdict);
+		return UJOBS_COURSE_SETTLE;
+	}
+	chart(definition, course);
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(definition->owner)))
+		missing = psprintf("owner \"%s\" of job \"%s\" does not exist", definition->owner_name,
+						   definition->name);
+	else if (definition->owner != GetUserId())
+		return UJOBS_COURSE_FOREIGN;
+	else if (ujobs_handler_find(definition, &course->handler, &missing))
+		return UJOBS_COURSE_RUN;
+	ujobs_settle_missing(job, missing, ujobs_clock_now(), verdict);
+	return UJOBS_COURSE_SETTLE;
+}

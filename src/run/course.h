@@ -1,0 +1,33 @@
+/*
+ * course.h: can this job run, and what does its run need of the definition?
+ */
+#ifndef UJOBS_RUN_COURSE_H
+#define UJOBS_RUN_COURSE_H
+
+#include "run/handler.h"
+#include "store/job_store.h"
+
+/* A copy of what is read during the run, once user code may have changed the cache. */
+typedef struct UjobsCourse
+{
+	UjobsHandler handler;
+	int64		retention;		/* of done, us */
+	int64		timeout_ms;		/* 0 = none */
+	char		name[NAMEDATALEN * 2];
+} UjobsCourse;
+
+typedef enum UjobsCoursePlan
+{
+	UJOBS_COURSE_RUN,
+	UJOBS_COURSE_SETTLE,		/* it cannot: the verdict says what becomes of it */
+	UJOBS_COURSE_FOREIGN		/* its owner is another role than the current user */
+} UjobsCoursePlan;
+
+/*
+ * The caller holds a transaction with an active snapshot.  Memory from the
+ * current context.  Raises 42501 when the owner may not execute the handler,
+ * which is a failure of the attempt.
+ */
+extern UjobsCoursePlan ujobs_course_plan(const UjobsJob *job, UjobsCourse *course, UjobsVerdict *verdict);
+
+#endif							/* UJOBS_RUN_COURSE_H */
