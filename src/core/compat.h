@@ -16,6 +16,7 @@
 #include "storage/proc.h"
 #include "tcop/pquery.h"
 #include "utils/acl.h"
+#include "utils/guc.h"
 #include "utils/regproc.h"
 #include "utils/wait_event.h"
 
@@ -32,6 +33,17 @@ object_aclcheck(Oid classid, Oid objectid, Oid roleid, AclMode mode)
 	return pg_proc_aclcheck(objectid, roleid, mode);
 }
 #endif
+
+/* Memory of a setting's check hook, which the server frees: with free() before 16. */
+static inline void *
+ujobs_compat_guc_malloc(size_t size)
+{
+#if PG_VERSION_NUM >= 160000
+	return guc_malloc(LOG, size);
+#else
+	return malloc(size);
+#endif
+}
 
 /* A dotted name as a list; 16 added a place for soft errors. */
 static inline List *
