@@ -145,18 +145,6 @@ look_at_home(void)
 
 /* ---- jobs that were running when the server crashed ---- */
 
-static UjobsJob *
-fetch_suspect(int64 id)
-{
-	UjobsIdentity identity;
-	List	   *jobs;
-
-	ujobs_identity_enter(&identity);
-	jobs = ujobs_job_fetch(&identity, &id, 1, GetCurrentTimestamp());
-	ujobs_identity_leave(&identity);
-	return jobs == NIL ? NULL : linitial(jobs);
-}
-
 /* Its attempt counts: written with synchronous commit, or the next crash would lose it. */
 static void
 convict(UjobsJob *job)
@@ -182,9 +170,11 @@ hear_suspect(const UjobsSuspect *suspect)
 {
 	bool		guilty = suspect->alone || suspect->crashes > 1;
 	UjobsJob   *job;
+	List	   *jobs;
 
 	ujobs_worker_begin();
-	job = fetch_suspect(suspect->job_id);
+	jobs = ujobs_job_fetch(&suspect->job_id, 1, GetCurrentTimestamp());
+	job = jobs == NIL ? NULL : linitial(jobs);
 	if (job != NULL && guilty)
 		convict(job);
 	else if (job != NULL)
