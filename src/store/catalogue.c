@@ -609,9 +609,9 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"home_write",
 		"/* ujobs:home_write */\n"
 		"insert into ujobs_internal.origin (database, inserted_by)\n"
-		"values ($1, pg_current_xact_id())\n"
+		"values ($1, $2)\n"
 		"    on conflict do nothing",
-		1, {OIDOID}
+		2, {OIDOID, XID8OID}
 	},
 
 	/* keeping_store */
