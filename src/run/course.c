@@ -7,11 +7,14 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_authid.h"
 #include "miscadmin.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "core/clock.h"
+#include "core/compat.h"
 #include "core/guc.h"
 #include "run/course.h"
 #include "run/settle.h"
@@ -26,11 +29,30 @@ chart(const UjobsDefinition *definition, UjobsCourse *course)
 	strlcpy(course->name, definition->name, sizeof(course->name));
 }
 
+/* Why the owner's jobs cannot run, here or in a session to be made; NULL when they can. */
+static char *
+missing_owner(const UjobsDefinition *definition, bool needs_session)
+{
+	HeapTuple	tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(definition->owner));
+	bool		may_login;
+
+	if (!HeapTupleIsValid(tuple))
+		return psprintf("owner \"%s\" of job \"%s\" does not exist", definition->owner_name,
+						definition->name);
+	may_login = ((Form_pg_authid) GETSTRUCT(tuple))->rolcanlogin;
+	ReleaseSysCache(tuple);
+	if (needs_session && UJOBS_COMPAT_OWNER_NEEDS_LOGIN && !may_login)
+		return psprintf("owner \"%s\" of job \"%s\" may not log in", definition->owner_name,
+						definition->name);
+	return NULL;
+}
+
 UjobsCoursePlan
 ujobs_course_plan(const UjobsJob *job, UjobsCourse *course, UjobsVerdict *verdict)
 {
 	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
-	char	   *missing = NULL;
+	char	   *missing;
+	bool		foreign;
 
 	if (definition == NULL || definition->dropped)
 	{
@@ -38,12 +60,11 @@ ujobs_course_plan(const UjobsJob *job, UjobsCourse *course, UjobsVerdict *verdic
 		return UJOBS_COURSE_SETTLE;
 	}
 	chart(definition, course);
-	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(definition->owner)))
-		missing = psprintf("owner \"%s\" of job \"%s\" does not exist", definition->owner_name,
-						   definition->name);
-	else if (definition->owner != GetUserId())
+	foreign = definition->owner != GetUserId();
+	missing = missing_owner(definition, foreign);
+	if (missing == NULL && foreign)
 		return UJOBS_COURSE_FOREIGN;
-	else if (ujobs_handler_find(definition, &course->handler, &missing))
+	if (missing == NULL && ujobs_handler_find(definition, &course->handler, &missing))
 		return UJOBS_COURSE_RUN;
 	ujobs_settle_missing(job, missing, ujobs_clock_now(), verdict);
 	return UJOBS_COURSE_SETTLE;

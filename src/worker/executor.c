@@ -38,6 +38,10 @@
 
 #define SHRUNK_DEFINITIONS 16
 
+/* So often in a row a cancelled statement costs no attempt: a handler may cancel itself. */
+#define MAX_CANCELS 5
+#define CANCELLED_JOBS 8
+
 /* The process's state: one executor per process. */
 typedef struct Executor
 {
@@ -51,6 +55,7 @@ typedef struct Executor
 	TimestampTz started_at;
 	bool		may_commit;		/* its handler may have ended transactions */
 	char		synchronous_commit[32];
+	char		inherited_commit[32];	/* what ujobs.synchronous_commit = '' means */
 
 	/* After a failed batch the size is halved, after good ones it grows back. */
 	struct
@@ -58,16 +63,27 @@ typedef struct Executor
 		int32		definition_id;
 		int			size;
 	}			shrunk[SHRUNK_DEFINITIONS];
+
+	/* Jobs given back after pg_cancel_backend. */
+	struct
+	{
+		int64		id;
+		int			times;
+	}			cancelled[CANCELLED_JOBS];
 } Executor;
 
 static Executor executor;
+static volatile sig_atomic_t cancellable = false;	/* user code may be running */
 static volatile sig_atomic_t got_cancel = false;
 static volatile sig_atomic_t got_terminate = false;
 static volatile sig_atomic_t timed_out = false;
 
+/* Recording an outcome and tidying up are not to be cancelled. */
 static void
 on_cancel(SIGNAL_ARGS)
 {
+	if (!cancellable)
+		return;
 	got_cancel = true;
 	StatementCancelHandler(postgres_signal_arg);
 }
@@ -129,6 +145,17 @@ give_back(const UjobsJob *job)
 	MemoryContextSwitchTo(executor.run);
 }
 
+static int
+count_cancel(int64 id)
+{
+	int			i = id % CANCELLED_JOBS;
+
+	if (executor.cancelled[i].id != id)
+		executor.cancelled[i].times = 0;
+	executor.cancelled[i].id = id;
+	return ++executor.cancelled[i].times;
+}
+
 /* ---- one transaction ---- */
 
 static void
@@ -139,8 +166,8 @@ follow_synchronous_commit(void)
 	if (strcmp(wanted, executor.synchronous_commit) == 0)
 		return;
 	strlcpy(executor.synchronous_commit, wanted, sizeof(executor.synchronous_commit));
-	if (wanted[0] != '\0')
-		SetConfigOption("synchronous_commit", wanted, PGC_USERSET, PGC_S_OVERRIDE);
+	SetConfigOption("synchronous_commit", wanted[0] != '\0' ? wanted : executor.inherited_commit,
+					PGC_USERSET, PGC_S_OVERRIDE);
 }
 
 static void
@@ -219,7 +246,13 @@ raise_not_ours(void)
 static void
 finish_jobs(UjobsFinish *finish, int n)
 {
-	if (!ujobs_job_finish(finish, n, GetCurrentTimestamp()))
+	UjobsIdentity identity;
+	bool		ours;
+
+	ujobs_identity_enter(&identity);
+	ours = ujobs_job_finish(finish, n, GetCurrentTimestamp());
+	ujobs_identity_leave(&identity);
+	if (!ours)
 		raise_not_ours();
 }
 
@@ -250,25 +283,32 @@ run_jobs(List *jobs, const UjobsTicket *tickets, UjobsCourse *course)
 static void
 run_committing(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 {
-	UjobsFinish finish = {.job = job, .retention = course->retention, .refetch = true};
+	UjobsFinish finish = {.job = job, .retention = course->retention};
 
 	PopActiveSnapshot();
 	finish.result = run_handler(job, ticket, course);
 	finish.started_at = executor.started_at;
+	XactReadOnly = false;		/* the handler may have asked for it; the completion is ours */
 	PushActiveSnapshot(GetTransactionSnapshot());
 	finish_jobs(&finish, 1);
 }
 
+/* None of them can run; each has its own attempts to keep. */
 static void
-settle_all(List *jobs, const UjobsVerdict *verdict)
+settle_all(List *jobs, UjobsCourse *course)
 {
 	UjobsIdentity identity;
+	UjobsVerdict verdict;
 	ListCell   *lc;
 
-	ujobs_identity_enter(&identity);
 	foreach(lc, jobs)
-		(void) ujobs_job_settle(lfirst(lc), verdict, GetCurrentTimestamp());
-	ujobs_identity_leave(&identity);
+	{
+		if (ujobs_course_plan(lfirst(lc), course, &verdict) != UJOBS_COURSE_SETTLE)
+			continue;
+		ujobs_identity_enter(&identity);
+		(void) ujobs_job_settle(lfirst(lc), &verdict, GetCurrentTimestamp());
+		ujobs_identity_leave(&identity);
+	}
 }
 
 /* Offered again, for an executor of the new owner. */
@@ -296,7 +336,7 @@ plan_jobs(List *jobs, UjobsCourse *course)
 		case UJOBS_COURSE_RUN:
 			return true;
 		case UJOBS_COURSE_SETTLE:
-			settle_all(jobs, &verdict);
+			settle_all(jobs, course);
 			break;
 		case UJOBS_COURSE_FOREIGN:
 			offer_all(jobs);
@@ -309,12 +349,15 @@ static List *
 fetch_jobs(const UjobsTicket *tickets, int n)
 {
 	int64		ids[UJOBS_RING_SIZE];
+	UjobsIdentity identity;
 	List	   *jobs;
 	ListCell   *lc;
 
 	for (int i = 0; i < n; i++)
 		ids[i] = tickets[i].id;
-	jobs = ujobs_job_fetch(ids, n, GetCurrentTimestamp());
+	ujobs_identity_enter(&identity);
+	jobs = ujobs_job_fetch(&identity, ids, n, GetCurrentTimestamp());
+	ujobs_identity_leave(&identity);
 	foreach(lc, jobs)
 	{
 		UjobsJob   *job = lfirst(lc);
@@ -396,7 +439,8 @@ after_error(ErrorData *error, int n)
 				 errmsg("executor could not start a job: %s", error->message)));
 	if (n > 1 || cancelled)
 		return;
-	if (!timed_out && error->sqlerrcode == ERRCODE_QUERY_CANCELED && got_cancel)
+	if (!timed_out && error->sqlerrcode == ERRCODE_QUERY_CANCELED && got_cancel &&
+		count_cancel(job->id) <= MAX_CANCELS)
 	{
 		give_back(job);
 		return;
@@ -421,10 +465,12 @@ execute(const UjobsTicket *tickets, int n)
 	MemoryContextSwitchTo(executor.run);
 	PG_TRY();
 	{
+		cancellable = true;
 		run_transaction(tickets, n);
 	}
 	PG_CATCH();
 	{
+		cancellable = false;
 		MemoryContextSwitchTo(executor.run);
 		error = CopyErrorData();
 		FlushErrorState();
@@ -432,13 +478,15 @@ execute(const UjobsTicket *tickets, int n)
 		ujobs_worker_recover(executor.run);
 	}
 	PG_END_TRY();
+	cancellable = false;
+	QueryCancelPending = false;
+	/* Before a failure is recorded: a procedure's SET outlives its abort. */
+	reset_session();
 	if (error != NULL)
 		after_error(error, n);
 	else
 		(void) ujobs_slot_end_job(executor.slot);
 	executor.job = NULL;
-	QueryCancelPending = false;
-	reset_session();
 	return error == NULL || n == 1;
 }
 
@@ -570,6 +618,19 @@ loop(void)
 	}
 }
 
+/* ALTER ROLE ... SET role applies to this session too. */
+static void
+become_owner(Oid role)
+{
+	SetConfigOption("role", "none", PGC_USERSET, PGC_S_OVERRIDE);
+	if (GetUserId() != role)
+		ereport(FATAL,
+				(errcode(ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION),
+				 errmsg("settings of role \"%s\" turn its sessions into another role's",
+						GetUserNameFromId(role, true)),
+				 errhint("Its jobs wait until ALTER ROLE ... RESET session_authorization.")));
+}
+
 static void
 birth(int slot, const UjobsExecutorSpec *spec)
 {
@@ -581,6 +642,9 @@ birth(int slot, const UjobsExecutorSpec *spec)
 	before_shmem_exit(at_exit_free, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(spec->database, spec->role, UJOBS_COMPAT_CONNECT_FLAGS);
 	ujobs_worker_settle_session("ujobs executor");
+	become_owner(spec->role);
+	strlcpy(executor.inherited_commit, GetConfigOption("synchronous_commit", false, false),
+			sizeof(executor.inherited_commit));
 	executor.area = ujobs_shmem_area(false);
 	if (executor.area == NULL)
 		proc_exit(0);
