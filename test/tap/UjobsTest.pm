@@ -16,7 +16,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(ujobs_cluster ujobs_conf wait_until_sql wait_until_sql_is wait_until_log engine_pids sql_state);
+our @EXPORT = qw(ujobs_cluster ujobs_conf wait_until_sql wait_until_sql_is wait_until_log wait_until_engine engine_pids sql_state
+  handler_sql end_sql enqueue_job job_end run_job job_result);
 
 # How long a wait may take before the test fails; a loaded machine gets all of it.
 our $patience = $ENV{UJOBS_TEST_PATIENCE} // 60;
@@ -49,8 +50,21 @@ sub ujobs_cluster
 	$node->init(extra => [ '--encoding=UTF8', '--no-locale' ]);
 	ujobs_conf($node, %options);
 	$node->start;
-	$node->safe_psql('postgres', 'create extension ujobs') if $options{extension} // 1;
+	if ($options{extension} // 1)
+	{
+		$node->safe_psql('postgres', 'create extension ujobs');
+		wait_until_engine($node) if $options{preload} // 1;
+	}
 	return $node;
+}
+
+# Waits until this database's engine runs.
+sub wait_until_engine
+{
+	my ($node, %options) = @_;
+
+	return wait_until_sql($node, q{select exists (select from ujobs.workers
+		where kind = 'dispatcher' and state = 'running' and database = current_database())}, %options);
 }
 
 # Polls until the query gives exactly this text.  Survives a server that is
@@ -109,6 +123,74 @@ sub sql_state
 	$node->psql($options{database} // 'postgres', "\\set VERBOSITY sqlstate\n$statement", stderr => \$err,
 		on_error_stop => 1);
 	return $err =~ /(?:ERROR|FATAL):\s+([0-9A-Z]{5})/ ? $1 : '';
+}
+
+# SQL that creates a handler with this PL/pgSQL body and a job definition of
+# the same name, for keys given at enqueue.  Options: procedure => 1, with =>
+# further arguments of define_job.
+sub handler_sql
+{
+	my ($name, $body, %options) = @_;
+	my $kind = $options{procedure} ? 'procedure' : 'function';
+	my $returns = $options{procedure} ? '' : 'returns jsonb';
+	my $with = defined $options{with} ? ", $options{with}" : '';
+
+	return <<"SQL";
+create $kind public.$name(input jsonb) $returns language plpgsql as \$handler\$ $body \$handler\$;
+select ujobs.define_job('$name', 'public.$name', '{n}'$with);
+SQL
+}
+
+# Enqueues a job under a key of its own; returns its id.
+sub enqueue_job
+{
+	my ($node, $name, %options) = @_;
+	my $input = $options{input} // '{}';
+
+	return $node->safe_psql($options{database} // 'postgres',
+		"select id from ujobs.enqueue('$name', '$input', idempotency_key => gen_random_uuid()::text)");
+}
+
+# SQL that waits for a job and says how it ended:
+# "state attempt [sqlstate [sqlstate of the cause]]".
+sub end_sql
+{
+	my ($id) = @_;
+
+	return <<"SQL";
+select concat_ws(' ', t ->> 'state', t ->> 'attempt', t -> 'lastError' ->> 'sqlstate', t -> 'lastError' -> 'cause' ->> 'sqlstate')
+  from ujobs.wait_for_job($id, '$patience s') as t
+SQL
+}
+
+sub job_end
+{
+	my ($node, $id, %options) = @_;
+
+	return $node->safe_psql($options{database} // 'postgres', end_sql($id));
+}
+
+# Enqueues a job and waits for its end: as job_end.  Options: input, database,
+# look => SQL instead of the end, with the job's id as :id.
+sub run_job
+{
+	my ($node, $name, %options) = @_;
+	my $input = $options{input} // '{}';
+	my $look = $options{look} // end_sql(':id');
+
+	return $node->safe_psql($options{database} // 'postgres', <<"SQL");
+select id from ujobs.enqueue('$name', '$input', idempotency_key => gen_random_uuid()::text) \\gset
+$look
+SQL
+}
+
+# What a job returned.
+sub job_result
+{
+	my ($node, $name, %options) = @_;
+
+	return run_job($node, $name, %options,
+		look => "select t ->> 'result' from ujobs.wait_for_job(:id, '$patience s') as t");
 }
 
 1;
