@@ -52,6 +52,14 @@ create table ujobs_internal.queue (
     check ((rate_per_tenant is null) = (rate_window is null))
 );
 
+-- What a column of a job may hold.  Domains, because a CHECK of the table is
+-- read and planned anew by every statement that writes a row, which costs a
+-- fifth of an insert (docs/decisions/002).
+create domain ujobs_internal.live_state as "char" check (value in ('p', 's', 'l'));
+create domain ujobs_internal.ended_state as "char" check (value in ('d', 'x', 'c'));    -- done, dead, cancelled
+create domain ujobs_internal.attempt_count as int check (value >= 0);
+create domain ujobs_internal.attempt_limit as int check (value > 0);
+
 -- Live jobs only.  state is 'p' (pending: ready or delayed, by due_at; also
 -- while an executor runs it, because a claim writes nothing), 's' (suspended)
 -- or 'l' (leased by a program outside).  due_at is when the row next needs
@@ -67,9 +75,9 @@ create table ujobs_internal.job (
     revision int not null default 0,
     enqueued_role oid not null,
     priority smallint not null,
-    attempt int not null default 0,
-    max_attempts int not null,
-    state "char" not null default 'p',
+    attempt ujobs_internal.attempt_count not null default 0,
+    max_attempts ujobs_internal.attempt_limit not null,
+    state ujobs_internal.live_state not null default 'p',
     run_id uuid not null,
     queue text collate "C" not null,
     tenant text collate "C" not null default '',
@@ -79,9 +87,7 @@ create table ujobs_internal.job (
     last_error jsonb,
     reason text,
     enqueued_by text,
-    traceparent text,
-    check (state in ('p', 's', 'l')),
-    check (attempt >= 0 and max_attempts > 0)
+    traceparent text
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_analyze_scale_factor = 0.2);
 
@@ -103,7 +109,7 @@ create table ujobs_internal.job_history (
     attempt int not null,
     max_attempts int not null,
     priority smallint not null,
-    state "char" not null check (state in ('d', 'x', 'c')),  -- done, dead, cancelled
+    state ujobs_internal.ended_state not null,
     run_id uuid not null,
     queue text collate "C" not null,
     tenant text collate "C" not null,

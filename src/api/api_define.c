@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "model/retry.h"
 #include "store/definition_store.h"
+#include "store/home_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_define_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_define_external_job);
@@ -147,6 +148,7 @@ store(UjobsDraft *draft, bool replace)
 		}
 		if (ujobs_define_insert(draft))
 		{
+			ujobs_home_settle();
 			changed = true;
 			break;
 		}

@@ -9,13 +9,16 @@
 
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_proc.h"
+#include "executor/executor.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
 #include "utils/acl.h"
+#include "utils/guc.h"
 #include "utils/regproc.h"
 #include "utils/wait_event.h"
 
@@ -32,6 +35,17 @@ object_aclcheck(Oid classid, Oid objectid, Oid roleid, AclMode mode)
 	return pg_proc_aclcheck(objectid, roleid, mode);
 }
 #endif
+
+/* Memory of a setting's check hook, which the server frees: with free() before 16. */
+static inline void *
+ujobs_compat_guc_malloc(size_t size)
+{
+#if PG_VERSION_NUM >= 160000
+	return guc_malloc(LOG, size);
+#else
+	return malloc(size);
+#endif
+}
 
 /* A dotted name as a list; 16 added a place for soft errors. */
 static inline List *
@@ -115,6 +129,28 @@ ujobs_compat_may_become(Oid member, Oid role)
 	return member_can_set_role(member, role);
 #else
 	return is_member_of_role(member, role);
+#endif
+}
+
+/* 18 takes a place for instrumentation. */
+static inline IndexScanDesc
+ujobs_compat_index_beginscan(Relation table, Relation index, Snapshot snapshot, int nkeys)
+{
+#if PG_VERSION_NUM >= 180000
+	return index_beginscan(table, index, snapshot, NULL, nkeys, 0);
+#else
+	return index_beginscan(table, index, snapshot, nkeys, 0);
+#endif
+}
+
+/* Index entries of a new row; 16 added onlySummarizing. */
+static inline void
+ujobs_compat_insert_index_tuples(ResultRelInfo *info, TupleTableSlot *slot, EState *estate)
+{
+#if PG_VERSION_NUM >= 160000
+	list_free(ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL, false));
+#else
+	list_free(ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL));
 #endif
 }
 

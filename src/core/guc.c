@@ -11,6 +11,7 @@
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
+#include "core/compat.h"
 #include "core/guc.h"
 #include "core/shmem.h"
 
@@ -84,7 +85,7 @@ clock_check(char **newval, void **extra, GucSource source)
 		GUC_check_errdetail("\"%s\" is not a finite timestamp with time zone.", *newval);
 		return false;
 	}
-	*extra = malloc(sizeof(ClockValue));
+	*extra = ujobs_compat_guc_malloc(sizeof(ClockValue));
 	if (*extra == NULL)
 		return false;
 	memcpy(*extra, &value, sizeof(value));

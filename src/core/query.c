@@ -53,7 +53,9 @@ ujobs_bind_array(UjobsArgs *args, Oid element, Datum *values, bool *nulls, int n
 static void
 pin_planner(void)
 {
-	static const char *const off[] = {"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"};
+	static const char *const off[] = {
+		"enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit"
+	};
 
 	for (int i = 0; i < lengthof(off); i++)
 		(void) set_config_option(off[i], "off", PGC_USERSET, PGC_S_SESSION,

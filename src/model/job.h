@@ -96,6 +96,7 @@ typedef struct UjobsJob
 	char	   *enqueued_by;
 	char	   *traceparent;
 	Jsonb	   *input;
+	struct HeapTupleData *row;	/* as fetched; its version is what a finish deletes */
 	bool		resumed;		/* goes on with the attempt recorded, begins none */
 } UjobsJob;
 

@@ -18,11 +18,6 @@
 	"       queue, priority, concurrency, timeout, step_timeout, batch, retention, dropped_at is not null\n" \
 	"  from ujobs_internal.definition\n"
 
-#define RUN_COLUMNS \
-	"select id, definition_id, revision, state, attempt, max_attempts, priority, due_at, run_id,\n" \
-	"       queue, tenant, enqueued_by, traceparent, input, started_at is not null and state = 's'\n" \
-	"  from ujobs_internal.job\n"
-
 /* What a history row takes over from the live row; the rest differs by outcome. */
 #define KEPT_COLUMNS \
 	"id, run_at, created_at, definition_id, enqueued_role, max_attempts, priority, run_id, queue, tenant, key,\n" \
@@ -442,67 +437,6 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 	},
 
 	/* job_store */
-	[UJOBS_SQL_JOB_FETCH] = {
-		"job_fetch",
-		"/* ujobs:job_fetch */\n"
-		RUN_COLUMNS
-		" where id = $1\n"
-		"   and due_at <= $2\n"
-		"   and state <> 'l'",
-		2, {INT8OID, TIMESTAMPTZOID}
-	},
-	[UJOBS_SQL_JOB_FETCH_MANY] = {
-		"job_fetch_many",
-		"/* ujobs:job_fetch_many */\n"
-		RUN_COLUMNS
-		" where id = any ($1)\n"
-		"   and due_at <= $2\n"
-		"   and state <> 'l'",
-		2, {INT8ARRAYOID, TIMESTAMPTZOID}
-	},
-	[UJOBS_SQL_JOB_FINISH] = {
-		"job_finish",
-		"/* ujobs:job_finish */\n"
-		"with gone as (\n"
-		"    delete from ujobs_internal.job j\n"
-		"     where id = $1\n"
-		"       and revision = $2\n"
-		"    returning " GONE_COLUMNS ")\n"
-		"insert into ujobs_internal.job_history\n"
-		"       (" KEPT_COLUMNS ",\n"
-		"       state, slot, attempt, result, started_at, finished_at, expires_at)\n"
-		"select " KEPT_COLUMNS ",\n"
-		"       'd', $3, $4, $5, $6, $7, $8\n"
-		"  from gone",
-		8, {INT8OID, INT4OID, INT2OID, INT4OID, JSONBOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
-	},
-	[UJOBS_SQL_JOB_FINISH_MANY] = {
-		"job_finish_many",
-		"/* ujobs:job_finish_many */\n"
-		"with gone as (\n"
-		"    delete from ujobs_internal.job j\n"
-		"     using unnest($1, $2, $4, $5, $6) as u (id, revision, attempt, result, started_at)\n"
-		"     where j.id = u.id\n"
-		"       and j.revision = u.revision\n"
-		"    returning " GONE_COLUMNS ",\n"
-		"              u.attempt, u.result, u.started_at)\n"
-		"insert into ujobs_internal.job_history\n"
-		"       (" KEPT_COLUMNS ",\n"
-		"       state, slot, attempt, result, started_at, finished_at, expires_at)\n"
-		"select " KEPT_COLUMNS ",\n"
-		"       'd', $3, attempt, result, started_at, $7, $8\n"
-		"  from gone",
-		8, {INT8ARRAYOID, INT4ARRAYOID, INT2OID, INT4ARRAYOID, JSONBARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
-	},
-	[UJOBS_SQL_JOB_FINISH_UNKEPT] = {
-		"job_finish_unkept",
-		"/* ujobs:job_finish_unkept */\n"
-		"delete from ujobs_internal.job j\n"
-		" using unnest($1, $2) as u (id, revision)\n"
-		" where j.id = u.id\n"
-		"   and j.revision = u.revision",
-		2, {INT8ARRAYOID, INT4ARRAYOID}
-	},
 	[UJOBS_SQL_JOB_RETRY] = {
 		"job_retry",
 		"/* ujobs:job_retry */\n"
@@ -675,9 +609,9 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"home_write",
 		"/* ujobs:home_write */\n"
 		"insert into ujobs_internal.origin (database, inserted_by)\n"
-		"values ($1, pg_current_xact_id())\n"
+		"values ($1, $2)\n"
 		"    on conflict do nothing",
-		1, {OIDOID}
+		2, {OIDOID, XID8OID}
 	},
 
 	/* keeping_store */

@@ -56,11 +56,6 @@ typedef enum UjobsStatementId
 	UJOBS_SQL_CONTROL_RESOLVE_GRANTS,
 
 	/* job_store */
-	UJOBS_SQL_JOB_FETCH,
-	UJOBS_SQL_JOB_FETCH_MANY,
-	UJOBS_SQL_JOB_FINISH,		/* by partition */
-	UJOBS_SQL_JOB_FINISH_MANY,	/* by partition */
-	UJOBS_SQL_JOB_FINISH_UNKEPT,
 	UJOBS_SQL_JOB_RETRY,
 	UJOBS_SQL_JOB_END,			/* by partition */
 

@@ -5,10 +5,16 @@
  * from a dump it has another xmin; a database made by CREATE DATABASE
  * TEMPLATE has another oid; pg_upgrade keeps both.  In a strange home the
  * jobs are somebody else's past: nothing starts until start_workers accepts.
+ *
+ * The row is written with the first job definition, not by the engine: in a
+ * database that is being restored an engine may be up before the rows are
+ * there, and must not take the place for its own.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
+#include "utils/xid8.h"
 
 #include "store/catalogue.h"
 #include "store/home_store.h"
@@ -27,18 +33,25 @@ ujobs_home_check(void)
 {
 	UjobsIdentity identity;
 	UjobsResult result;
-	UjobsArgs	args = {0};
-	UjobsHome	home = UJOBS_HOME_OWN;
+	UjobsHome	home;
 
 	ujobs_identity_enter(&identity);
 	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_HOME_READ), NULL);
-	if (result.rows > 0)
-		home = decode(&result);
-	else
-	{
-		ujobs_bind(&args, ObjectIdGetDatum(MyDatabaseId));
-		(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_HOME_WRITE), &args);
-	}
+	home = result.rows > 0 ? decode(&result) : UJOBS_HOME_NEW;
 	ujobs_identity_leave(&identity);
 	return home;
+}
+
+/*
+ * The row's xmin is that of the subtransaction at hand, which is not what
+ * pg_current_xact_id() says inside an EXCEPTION block.
+ */
+void
+ujobs_home_settle(void)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, ObjectIdGetDatum(MyDatabaseId));
+	ujobs_bind(&args, FullTransactionIdGetDatum(GetCurrentFullTransactionId()));
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_HOME_WRITE), &args);
 }

@@ -10,14 +10,18 @@
 typedef enum UjobsHome
 {
 	UJOBS_HOME_OWN,				/* run */
+	UJOBS_HOME_NEW,				/* nobody has defined a job here: there is nothing to run */
 	UJOBS_HOME_STOPPED,			/* stop_workers was called */
 	UJOBS_HOME_STRANGE			/* a restored dump or a copied database */
 } UjobsHome;
 
-/*
- * Reads the origin row; writes it when the store never had an engine.  The
- * caller holds a transaction and commits it.
- */
+/* Reads the origin row.  The caller holds a transaction. */
 extern UjobsHome ujobs_home_check(void);
+
+/*
+ * Writes the origin row when there is none: with the first definition, in its
+ * transaction.  Needs an open identity section.
+ */
+extern void ujobs_home_settle(void);
 
 #endif							/* UJOBS_STORE_HOME_STORE_H */

@@ -8,14 +8,15 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "utils/builtins.h"
-#include "utils/uuid.h"
+#include "utils/rel.h"
 
 #include "core/clock.h"
 #include "core/guc.h"
+#include "core/table.h"
 #include "core/wakeup.h"
 #include "store/catalogue.h"
 #include "store/job_store.h"
+#include "store/row.h"
 
 void
 ujobs_job_announce(int64 id, int32 definition_id, const char *queue, int16 priority, TimestampTz due_at)
@@ -32,74 +33,25 @@ ujobs_job_announce(int64 id, int32 definition_id, const char *queue, int16 prior
 	ujobs_wakeup_note(&hint);
 }
 
-static UjobsJob *
-decode(const UjobsResult *result, uint64 row, MemoryContext into)
-{
-	UjobsJob   *job = MemoryContextAllocZero(into, sizeof(UjobsJob));
-
-	job->id = DatumGetInt64(ujobs_result_datum(result, row, 0));
-	job->definition_id = DatumGetInt32(ujobs_result_datum(result, row, 1));
-	job->revision = DatumGetInt32(ujobs_result_datum(result, row, 2));
-	job->state = DatumGetChar(ujobs_result_datum(result, row, 3));
-	job->attempt = DatumGetInt32(ujobs_result_datum(result, row, 4));
-	job->max_attempts = DatumGetInt32(ujobs_result_datum(result, row, 5));
-	job->priority = DatumGetInt16(ujobs_result_datum(result, row, 6));
-	job->due_at = DatumGetTimestampTz(ujobs_result_datum(result, row, 7));
-	memcpy(&job->run_id, DatumGetUUIDP(ujobs_result_datum(result, row, 8)), sizeof(pg_uuid_t));
-	job->queue = ujobs_result_text(result, row, 9, into);
-	job->tenant = ujobs_result_text(result, row, 10, into);
-	job->enqueued_by = ujobs_result_text(result, row, 11, into);
-	job->traceparent = ujobs_result_text(result, row, 12, into);
-	job->input = ujobs_result_jsonb(result, row, 13, into);
-	job->resumed = DatumGetBool(ujobs_result_datum(result, row, 14));
-	return job;
-}
-
-static UjobsResult
-fetch_rows(const int64 *ids, int n, TimestampTz now)
-{
-	UjobsArgs	args = {0};
-	Datum	   *values;
-
-	if (n == 1)
-	{
-		ujobs_bind(&args, Int64GetDatum(ids[0]));
-		ujobs_bind(&args, TimestampTzGetDatum(now));
-		return ujobs_query_read(ujobs_statement(UJOBS_SQL_JOB_FETCH), &args);
-	}
-	values = palloc(n * sizeof(Datum));
-	for (int i = 0; i < n; i++)
-		values[i] = Int64GetDatum(ids[i]);
-	ujobs_bind_array(&args, INT8OID, values, NULL, n);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	return ujobs_query_read(ujobs_statement(UJOBS_SQL_JOB_FETCH_MANY), &args);
-}
-
 List *
-ujobs_job_fetch(UjobsIdentity *identity, const int64 *ids, int n, TimestampTz now)
+ujobs_job_fetch(const int64 *ids, int n, TimestampTz now)
 {
-	UjobsResult result = fetch_rows(ids, n, now);
-	UjobsJob  **found = palloc(result.rows * sizeof(UjobsJob *) + 1);
+	Relation	table = ujobs_table_open("job", UJOBS_TABLE_READ);
+	HeapTuple  *row = palloc(n * sizeof(HeapTuple));
 	List	   *jobs = NIL;
-	MemoryContext old;
 
-	for (uint64 row = 0; row < result.rows; row++)
-		found[row] = decode(&result, row, identity->caller);
-
-	/* In the order asked for: that is the order of dispatch. */
-	old = MemoryContextSwitchTo(identity->caller);
+	ujobs_table_fetch(table, ids, n, row);
 	for (int i = 0; i < n; i++)
 	{
-		for (uint64 row = 0; row < result.rows; row++)
-		{
-			if (found[row]->id == ids[i])
-			{
-				jobs = lappend(jobs, found[row]);
-				break;
-			}
-		}
+		UjobsJob   *job;
+
+		if (row[i] == NULL)
+			continue;
+		job = ujobs_row_to_job(row[i], RelationGetDescr(table));
+		if (job->state != UJOBS_STATE_LEASED && job->due_at <= now)
+			jobs = lappend(jobs, job);
 	}
-	MemoryContextSwitchTo(old);
+	ujobs_table_close(table);
 	return jobs;
 }
 
@@ -124,99 +76,90 @@ slot_for(TimestampTz now, TimestampTz expires_at)
 	return ujobs_history_slot(Min(expires_at, farthest));
 }
 
-static bool
-finish_one(const UjobsFinish *f, TimestampTz now)
+/* The current version of a row fetched in an earlier transaction; NULL: not ours. */
+static HeapTuple
+refetch(Relation table, const UjobsJob *job)
 {
-	TimestampTz expires_at = ujobs_clock_add(now, f->retention);
-	int16		slot = slot_for(now, expires_at);
-	UjobsArgs	args = {0};
+	HeapTuple	row;
 
-	ujobs_bind(&args, Int64GetDatum(f->job->id));
-	ujobs_bind(&args, Int32GetDatum(f->job->revision));
-	ujobs_bind(&args, Int16GetDatum(slot));
-	ujobs_bind(&args, Int32GetDatum(f->job->attempt));
-	ujobs_bind_jsonb(&args, f->result);
-	ujobs_bind(&args, TimestampTzGetDatum(f->started_at));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	ujobs_bind(&args, TimestampTzGetDatum(expires_at));
-	return ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_JOB_FINISH, slot), &args).rows == 1;
+	ujobs_table_fetch(table, &job->id, 1, &row);
+	if (row == NULL || ujobs_row_to_job(row, RelationGetDescr(table))->revision != job->revision)
+		return NULL;
+	return row;
 }
 
-/* Column arrays of a batch, in the order of the statement's unnest. */
-typedef struct FinishArrays
+static bool
+delete_rows(Relation table, const UjobsFinish *finish, int n)
 {
-	Datum	   *id;
-	Datum	   *revision;
-	Datum	   *attempt;
-	Datum	   *result;
-	bool	   *result_null;
-	Datum	   *started_at;
-} FinishArrays;
-
-static FinishArrays
-arrays_of(const UjobsFinish *finish, int n)
-{
-	FinishArrays a;
-
-	a.id = palloc(n * sizeof(Datum));
-	a.revision = palloc(n * sizeof(Datum));
-	a.attempt = palloc(n * sizeof(Datum));
-	a.result = palloc(n * sizeof(Datum));
-	a.result_null = palloc(n * sizeof(bool));
-	a.started_at = palloc(n * sizeof(Datum));
 	for (int i = 0; i < n; i++)
 	{
-		a.id[i] = Int64GetDatum(finish[i].job->id);
-		a.revision[i] = Int32GetDatum(finish[i].job->revision);
-		a.attempt[i] = Int32GetDatum(finish[i].job->attempt);
-		a.result_null[i] = finish[i].result == NULL;
-		a.result[i] = a.result_null[i] ? (Datum) 0 : JsonbPGetDatum(finish[i].result);
-		a.started_at[i] = TimestampTzGetDatum(finish[i].started_at);
+		HeapTuple	row = finish[i].refetch ? refetch(table, finish[i].job) : finish[i].job->row;
+
+		if (row == NULL || !ujobs_table_delete(table, row))
+			return false;
 	}
-	return a;
+	return true;
 }
 
-static bool
-finish_unkept(const UjobsFinish *finish, int n)
+static void
+fill_done(const UjobsFinish *f, TimestampTz now, TimestampTz expires_at, Datum *values, bool *nulls)
 {
-	FinishArrays a = arrays_of(finish, n);
-	UjobsArgs	args = {0};
+	const struct
+	{
+		UjobsHistoryColumn column;
+		Datum		value;
+	}			set[] = {
+		{UJOBS_HISTORY_SLOT, Int16GetDatum(slot_for(now, expires_at))},
+		{UJOBS_HISTORY_STARTED_AT, TimestampTzGetDatum(f->started_at)},
+		{UJOBS_HISTORY_FINISHED_AT, TimestampTzGetDatum(now)},
+		{UJOBS_HISTORY_EXPIRES_AT, TimestampTzGetDatum(expires_at)},
+		{UJOBS_HISTORY_ATTEMPT, Int32GetDatum(f->job->attempt)},
+		{UJOBS_HISTORY_STATE, CharGetDatum(UJOBS_STATE_DONE)},
+	};
 
-	ujobs_bind_array(&args, INT8OID, a.id, NULL, n);
-	ujobs_bind_array(&args, INT4OID, a.revision, NULL, n);
-	return ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_FINISH_UNKEPT), &args).rows == (uint64) n;
+	for (int i = 0; i < lengthof(set); i++)
+	{
+		values[set[i].column] = set[i].value;
+		nulls[set[i].column] = false;
+	}
+	nulls[UJOBS_HISTORY_RESULT] = f->result == NULL;
+	values[UJOBS_HISTORY_RESULT] = PointerGetDatum(f->result);
 }
 
-static bool
-finish_many(const UjobsFinish *finish, int n, TimestampTz now)
+static void
+keep_rows(Relation job_table, const UjobsFinish *finish, int n, TimestampTz now)
 {
 	TimestampTz expires_at = ujobs_clock_add(now, finish[0].retention);
-	int16		slot = slot_for(now, expires_at);
-	FinishArrays a = arrays_of(finish, n);
-	UjobsArgs	args = {0};
+	char		name[NAMEDATALEN];
+	Relation	history;
+	Datum	  **values = palloc(n * sizeof(Datum *));
+	bool	  **nulls = palloc(n * sizeof(bool *));
 
-	ujobs_bind_array(&args, INT8OID, a.id, NULL, n);
-	ujobs_bind_array(&args, INT4OID, a.revision, NULL, n);
-	ujobs_bind(&args, Int16GetDatum(slot));
-	ujobs_bind_array(&args, INT4OID, a.attempt, NULL, n);
-	ujobs_bind_array(&args, JSONBOID, a.result, a.result_null, n);
-	ujobs_bind_array(&args, TIMESTAMPTZOID, a.started_at, NULL, n);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	ujobs_bind(&args, TimestampTzGetDatum(expires_at));
-	return ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_JOB_FINISH_MANY, slot),
-						   &args).rows == (uint64) n;
+	snprintf(name, sizeof(name), "job_history_%d", slot_for(now, expires_at));
+	history = ujobs_table_open(name, UJOBS_TABLE_WRITE);
+	for (int i = 0; i < n; i++)
+	{
+		values[i] = palloc(UJOBS_HISTORY_COLUMNS * sizeof(Datum));
+		nulls[i] = palloc(UJOBS_HISTORY_COLUMNS * sizeof(bool));
+		ujobs_row_to_history(finish[i].job->row, RelationGetDescr(job_table), values[i], nulls[i]);
+		fill_done(&finish[i], now, expires_at, values[i], nulls[i]);
+	}
+	ujobs_table_insert(history, values, nulls, n);
+	ujobs_table_close(history);
 }
 
 bool
 ujobs_job_finish(const UjobsFinish *finish, int n, TimestampTz now)
 {
-	for (int i = 0; i < n; i++)
+	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
+	bool		ours = delete_rows(table, finish, n);
+
+	if (ours && finish[0].retention > 0)
+		keep_rows(table, finish, n, now);
+	ujobs_table_close(table);
+	for (int i = 0; ours && i < n; i++)
 		ujobs_wakeup_note_finished(finish[i].job->id);
-	if (finish[0].retention == 0)
-		return finish_unkept(finish, n);
-	if (n == 1)
-		return finish_one(finish, now);
-	return finish_many(finish, n, now);
+	return ours;
 }
 
 static bool
@@ -249,9 +192,9 @@ settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 	ujobs_wakeup_note_finished(job->id);
 	if (verdict->retention == 0)
 	{
-		UjobsFinish gone = {.job = job};
+		UjobsFinish gone = {.job = job, .refetch = true};
 
-		return finish_unkept(&gone, 1);
+		return ujobs_job_finish(&gone, 1, now);
 	}
 	ujobs_bind(&args, Int64GetDatum(job->id));
 	ujobs_bind(&args, Int32GetDatum(job->revision));

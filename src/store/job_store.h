@@ -1,8 +1,9 @@
 /*
  * job_store.h: a job's row while it runs: fetched at the start, settled at the end.
  *
- * Every function here needs an open identity section and a transaction, and
- * notes the hints that its change calls for.
+ * Every function here needs a transaction and, where not said otherwise, an
+ * open identity section; it notes the hints that its change calls for.  What
+ * every job pays goes to the tables by primary key, without a plan.
  */
 #ifndef UJOBS_STORE_JOB_STORE_H
 #define UJOBS_STORE_JOB_STORE_H
@@ -16,9 +17,10 @@ extern void ujobs_job_announce(int64 id, int32 definition_id, const char *queue,
 
 /*
  * Reads the rows of these ids that may run now (pending or suspended, due,
- * not leased), in the order of ids.  Returns UjobsJob * in identity->caller.
+ * not leased), in the order of ids.  Returns UjobsJob * in the current
+ * context.  Needs an active snapshot and no identity section.
  */
-extern List *ujobs_job_fetch(UjobsIdentity *identity, const int64 *ids, int n, TimestampTz now);
+extern List *ujobs_job_fetch(const int64 *ids, int n, TimestampTz now);
 
 /* One finished attempt of a batch. */
 typedef struct UjobsFinish
@@ -27,11 +29,15 @@ typedef struct UjobsFinish
 	Jsonb	   *result;			/* NULL = SQL NULL */
 	TimestampTz started_at;
 	int64		retention;		/* us */
+	bool		refetch;
 } UjobsFinish;
 
 /*
- * Moves the rows to history as done, guarded by id and revision.  False when
- * one of them is no longer ours: the caller must abort.
+ * Moves the rows to history as done; each must still be the version that was
+ * fetched (refetch: by a committing handler's earlier transaction, so it is
+ * looked up again and compared by revision).  False when one of them is no
+ * longer ours: the caller must abort.  Needs an active snapshot and no
+ * identity section.
  */
 extern bool ujobs_job_finish(const UjobsFinish *finish, int n, TimestampTz now);
 

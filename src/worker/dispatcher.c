@@ -45,6 +45,7 @@ static TimestampTz dirty_at = 0;	/* not before, when dirty */
 static bool dirty = true;
 static bool definitions_changed = false;
 static bool config_changed = false;
+static bool unsettled = false;	/* no origin row yet */
 static MemoryContext loop_memory;
 static char database_name[NAMEDATALEN];
 
@@ -132,6 +133,7 @@ look_at_home(void)
 	ujobs_worker_begin();
 	home = ujobs_home_check();
 	ujobs_worker_commit();
+	unsettled = home == UJOBS_HOME_NEW;
 	if (home == UJOBS_HOME_STOPPED)
 		leave(UJOBS_ENGINE_STOPPED);
 	if (home != UJOBS_HOME_STRANGE)
@@ -144,18 +146,6 @@ look_at_home(void)
 }
 
 /* ---- jobs that were running when the server crashed ---- */
-
-static UjobsJob *
-fetch_suspect(int64 id)
-{
-	UjobsIdentity identity;
-	List	   *jobs;
-
-	ujobs_identity_enter(&identity);
-	jobs = ujobs_job_fetch(&identity, &id, 1, GetCurrentTimestamp());
-	ujobs_identity_leave(&identity);
-	return jobs == NIL ? NULL : linitial(jobs);
-}
 
 /* Its attempt counts: written with synchronous commit, or the next crash would lose it. */
 static void
@@ -182,9 +172,11 @@ hear_suspect(const UjobsSuspect *suspect)
 {
 	bool		guilty = suspect->alone || suspect->crashes > 1;
 	UjobsJob   *job;
+	List	   *jobs;
 
 	ujobs_worker_begin();
-	job = fetch_suspect(suspect->job_id);
+	jobs = ujobs_job_fetch(&suspect->job_id, 1, GetCurrentTimestamp());
+	job = jobs == NIL ? NULL : linitial(jobs);
 	if (job != NULL && guilty)
 		convict(job);
 	else if (job != NULL)
@@ -342,6 +334,18 @@ one_round(void)
 	return next_instant(now);
 }
 
+/*
+ * Nobody has defined a job here, so rows that turn up are being restored:
+ * touch nothing until the origin row says whose they are.
+ */
+static TimestampTz
+await_home(void)
+{
+	leave_without_extension();
+	look_at_home();
+	return unsettled ? GetCurrentTimestamp() + (int64) ujobs_guc_poll_interval * 1000 : 0;
+}
+
 /* ---- stop ---- */
 
 /* In-flight work may finish until drain_timeout, the rest is given back. */
@@ -416,8 +420,13 @@ ujobs_dispatcher_main(Datum arg)
 
 		if (config_changed)
 			follow_config();
-		ujobs_scheduler_ensure(engine);
-		next = one_round();
+		if (unsettled)
+			next = await_home();
+		else
+		{
+			ujobs_scheduler_ensure(engine);
+			next = one_round();
+		}
 		if (config_changed)
 			continue;
 		ujobs_observe_activity(NULL);

@@ -246,13 +246,7 @@ raise_not_ours(void)
 static void
 finish_jobs(UjobsFinish *finish, int n)
 {
-	UjobsIdentity identity;
-	bool		ours;
-
-	ujobs_identity_enter(&identity);
-	ours = ujobs_job_finish(finish, n, GetCurrentTimestamp());
-	ujobs_identity_leave(&identity);
-	if (!ours)
+	if (!ujobs_job_finish(finish, n, GetCurrentTimestamp()))
 		raise_not_ours();
 }
 
@@ -283,7 +277,7 @@ run_jobs(List *jobs, const UjobsTicket *tickets, UjobsCourse *course)
 static void
 run_committing(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 {
-	UjobsFinish finish = {.job = job, .retention = course->retention};
+	UjobsFinish finish = {.job = job, .retention = course->retention, .refetch = true};
 
 	PopActiveSnapshot();
 	finish.result = run_handler(job, ticket, course);
@@ -349,15 +343,12 @@ static List *
 fetch_jobs(const UjobsTicket *tickets, int n)
 {
 	int64		ids[UJOBS_RING_SIZE];
-	UjobsIdentity identity;
 	List	   *jobs;
 	ListCell   *lc;
 
 	for (int i = 0; i < n; i++)
 		ids[i] = tickets[i].id;
-	ujobs_identity_enter(&identity);
-	jobs = ujobs_job_fetch(&identity, ids, n, GetCurrentTimestamp());
-	ujobs_identity_leave(&identity);
+	jobs = ujobs_job_fetch(ids, n, GetCurrentTimestamp());
 	foreach(lc, jobs)
 	{
 		UjobsJob   *job = lfirst(lc);

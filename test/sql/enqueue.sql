@@ -191,6 +191,17 @@ begin
 end
 $$;
 select key, input from enqueue_test.rows('enqueue_fixed') where key like 'tx%';
+-- Prepared transactions carry jobs too.
+begin;
+select deduped from ujobs.enqueue('enqueue_fixed', idempotency_key => 'prepared 1');
+prepare transaction 'enqueue 1';
+begin;
+select deduped from ujobs.enqueue('enqueue_fixed', idempotency_key => 'prepared 2');
+prepare transaction 'enqueue 2';
+rollback prepared 'enqueue 2';
+select key from enqueue_test.rows('enqueue_fixed') where key like 'prepared%';
+commit prepared 'enqueue 1';
+select key from enqueue_test.rows('enqueue_fixed') where key like 'prepared%';
 -- At every isolation level, and read-only.
 begin isolation level serializable;
 select deduped from ujobs.enqueue('enqueue_fixed', idempotency_key => 'iso');
@@ -290,6 +301,12 @@ select count(*), count(distinct id) as jobs, count(*) filter (where deduped) as 
        with ordinality m (id, run_id, deduped, o)
   join lateral (select o + 105000 as n) x on true
   left join ujobs_internal.job j using (id);
+
+-- The rules of a row hold whoever writes it.
+select code, message
+  from (values (1, $$state = 'd'$$), (2, 'attempt = -1'), (3, 'max_attempts = 0')) v (n, change),
+       enqueue_test.refused(format('update ujobs_internal.job set %s where key = %L', change, 'plain:1'))
+ order by n;
 
 -- A dropped definition is unknown, at once.
 select ujobs.drop_job('enqueue_tenant', force => true);

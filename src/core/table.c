@@ -1,0 +1,130 @@
+/*
+ * table.c: the table access method, directly.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
+#include "executor/executor.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "core/compat.h"
+#include "core/table.h"
+
+Relation
+ujobs_table_open(const char *name, UjobsTableUse use)
+{
+	Oid			schema = get_namespace_oid("ujobs_internal", true);
+	Oid			relid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+
+	if (!OidIsValid(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("extension \"ujobs\" is not installed in this database"),
+				 errhint("Run CREATE EXTENSION ujobs.")));
+	return table_open(relid, use == UJOBS_TABLE_WRITE ? RowExclusiveLock : AccessShareLock);
+}
+
+void
+ujobs_table_close(Relation table)
+{
+	table_close(table, NoLock);
+}
+
+static Oid
+primary_key_of(Relation table)
+{
+	Oid			index;
+
+	if (!table->rd_indexvalid)
+		list_free(RelationGetIndexList(table));
+	index = table->rd_pkindex;
+	if (!OidIsValid(index))
+		elog(ERROR, "table \"%s\" has no primary key", RelationGetRelationName(table));
+	return index;
+}
+
+void
+ujobs_table_fetch(Relation table, const int64 *ids, int n, HeapTuple *out)
+{
+	Relation	index = index_open(primary_key_of(table), AccessShareLock);
+	TupleTableSlot *slot = table_slot_create(table, NULL);
+	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, GetActiveSnapshot(), 1);
+	ScanKeyData key;
+
+	for (int i = 0; i < n; i++)
+	{
+		ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(ids[i]));
+		index_rescan(scan, &key, 1, NULL, 0);
+		out[i] = index_getnext_slot(scan, ForwardScanDirection, slot) ?
+			ExecCopySlotHeapTuple(slot) : NULL;
+	}
+	index_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	index_close(index, NoLock);
+}
+
+bool
+ujobs_table_delete(Relation table, HeapTuple row)
+{
+	TM_FailureData failure;
+	TM_Result	result = table_tuple_delete(table, &row->t_self, GetCurrentCommandId(true),
+											GetActiveSnapshot(), InvalidSnapshot, true,
+											&failure, false);
+
+	return result == TM_Ok;
+}
+
+static TupleTableSlot *
+slot_of(Relation table, Datum *values, bool *nulls)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(table), &TTSOpsVirtual);
+	int			natts = RelationGetDescr(table)->natts;
+
+	memcpy(slot->tts_values, values, natts * sizeof(Datum));
+	memcpy(slot->tts_isnull, nulls, natts * sizeof(bool));
+	ExecStoreVirtualTuple(slot);
+	slot->tts_tableOid = RelationGetRelid(table);
+	return slot;
+}
+
+static void
+insert_index_entries(Relation table, TupleTableSlot **slots, int n)
+{
+	EState	   *estate = CreateExecutorState();
+	ResultRelInfo *info = makeNode(ResultRelInfo);
+
+	InitResultRelInfo(info, table, 1, NULL, 0);
+	ExecOpenIndices(info, false);
+	for (int i = 0; i < n; i++)
+	{
+		ujobs_compat_insert_index_tuples(info, slots[i], estate);
+		ResetPerTupleExprContext(estate);
+	}
+	ExecCloseIndices(info);
+	FreeExecutorState(estate);
+}
+
+void
+ujobs_table_insert(Relation table, Datum **values, bool **nulls, int n)
+{
+	TupleTableSlot **slots = palloc(n * sizeof(TupleTableSlot *));
+
+	for (int i = 0; i < n; i++)
+		slots[i] = slot_of(table, values[i], nulls[i]);
+	if (n == 1)
+		table_tuple_insert(table, slots[0], GetCurrentCommandId(true), 0, NULL);
+	else
+		table_multi_insert(table, slots, n, GetCurrentCommandId(true), 0, NULL);
+	insert_index_entries(table, slots, n);
+	for (int i = 0; i < n; i++)
+		ExecDropSingleTupleTableSlot(slots[i]);
+	pfree(slots);
+}

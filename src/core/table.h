@@ -1,0 +1,43 @@
+/*
+ * table.h: rows of the engine's own tables by primary key, without the executor.
+ *
+ * For the two or three accesses that every job pays.  A plan would cost ten
+ * times as much, and one made while a table was small may read all of it
+ * later.  No privileges are checked and no user code can run: the tables have
+ * no triggers, and indexes are maintained whatever they are.
+ */
+#ifndef UJOBS_CORE_TABLE_H
+#define UJOBS_CORE_TABLE_H
+
+#include "postgres.h"
+
+#include "access/htup.h"
+#include "utils/relcache.h"
+
+typedef enum UjobsTableUse
+{
+	UJOBS_TABLE_READ,
+	UJOBS_TABLE_WRITE
+} UjobsTableUse;
+
+/* A table of schema ujobs_internal; raises 42704 when the extension is gone.  Locked until commit. */
+extern Relation ujobs_table_open(const char *name, UjobsTableUse use);
+extern void ujobs_table_close(Relation table);
+
+/*
+ * The rows with these ids as the active snapshot sees them, copied into the
+ * current context; out[i] is NULL where there is none.  The primary key must
+ * be one bigint.
+ */
+extern void ujobs_table_fetch(Relation table, const int64 *ids, int n, HeapTuple *out);
+
+/*
+ * Deletes the version that was fetched, waiting for whoever holds it.  False
+ * when somebody changed or deleted it: it is not ours any more.
+ */
+extern bool ujobs_table_delete(Relation table, HeapTuple row);
+
+/* Inserts n rows; values[i] and nulls[i] have one entry a column. */
+extern void ujobs_table_insert(Relation table, Datum **values, bool **nulls, int n);
+
+#endif							/* UJOBS_CORE_TABLE_H */
