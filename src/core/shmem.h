@@ -83,6 +83,7 @@ typedef struct UjobsSlot
 	pid_t		pid;
 	Latch	   *latch;
 	bool		leave;			/* go when the job at hand is done */
+	bool		died;			/* free because its process was ended or failed */
 	bool		notify;			/* ring the dispatcher after every job */
 	uint32		low_water;		/* ring the dispatcher when so few are left */
 	uint32		head;			/* next to run */

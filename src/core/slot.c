@@ -63,7 +63,7 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 }
 
 void
-ujobs_slot_free(int index, uint32 generation)
+ujobs_slot_free(int index, uint32 generation, bool died)
 {
 	UjobsSlot  *slot = slot_at(index);
 
@@ -71,6 +71,7 @@ ujobs_slot_free(int index, uint32 generation)
 	if (slot->generation == generation && slot->state != UJOBS_SLOT_FREE)
 	{
 		slot->state = UJOBS_SLOT_FREE;
+		slot->died = died;
 		slot->pid = 0;
 		slot->latch = NULL;
 		slot->job_id = slot->cancel_id = 0;

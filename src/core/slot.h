@@ -19,8 +19,8 @@
  */
 extern int	ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation);
 
-/* Dispatcher, or the executor's own exit: the slot is free again. */
-extern void ujobs_slot_free(int index, uint32 generation);
+/* Dispatcher, or the executor's own exit: the slot is free again.  died: it did not leave by itself. */
+extern void ujobs_slot_free(int index, uint32 generation, bool died);
 
 /* Executor: born.  False when the slot was given to somebody else meanwhile. */
 extern bool ujobs_slot_attach(int index, uint32 generation);

@@ -1,5 +1,5 @@
 /*
- * crew.h: the dispatcher's view of its executors, and who has which job.
+ * crew.h: the executors of this database, followed.
  *
  * Limits are exact because an executor runs its tickets one after another: a
  * definition with concurrency n may have tickets with at most n executors at
@@ -19,15 +19,8 @@ extern void ujobs_crew_adopt(void);
 /* Reads what executors finished, who died, who was born.  True when anything changed. */
 extern bool ujobs_crew_sync(TimestampTz now);
 
-/* Is the job with an executor?  Then `again` is remembered until it comes back. */
-extern bool ujobs_crew_has(int64 id);
-extern void ujobs_crew_again(const UjobsHint *hint);
-
 /* The job left the live table: interrupt it. */
 extern void ujobs_crew_cancel(int64 id);
-
-/* Hands out as much as limits and rings allow.  Sets what the next wait depends on. */
-extern void ujobs_crew_assign(TimestampTz now);
 
 /* Takes back up to max tickets that an executor has not begun. */
 extern void ujobs_crew_reclaim(int index, int max, TimestampTz now);
@@ -46,9 +39,6 @@ extern int	ujobs_crew_size(void);
 
 /* SIGTERM to those that are still there: their jobs are given back. */
 extern void ujobs_crew_terminate(void);
-
-/* Jobs that were running when the server crashed: each runs alone before anything else. */
-extern void ujobs_crew_suspect(int64 id, int32 definition_id);
 
 /* For recruit: a new executor; one that idles with another role (-1: none); is one of the role being born? */
 extern void ujobs_crew_born(int index, uint32 generation, Oid role);

@@ -27,8 +27,10 @@
 #include "run/settle.h"
 #include "store/definition_store.h"
 #include "store/home_store.h"
+#include "worker/admit.h"
 #include "worker/crew.h"
 #include "worker/dispatcher.h"
+#include "worker/hand.h"
 #include "worker/lane.h"
 #include "worker/scheduler.h"
 #include "worker/worker.h"
@@ -180,7 +182,7 @@ hear_suspect(const UjobsSuspect *suspect)
 	if (job != NULL && guilty)
 		convict(job);
 	else if (job != NULL)
-		ujobs_crew_suspect(job->id, job->definition_id);
+		ujobs_admit_suspect(job->id, job->definition_id);
 	ujobs_worker_commit();
 	if (job == NULL)
 		ujobs_crashmark_clear(MyDatabaseId, suspect->job_id);
@@ -210,8 +212,8 @@ take_hint(const UjobsHint *hint, TimestampTz now)
 	switch ((UjobsHintKind) hint->kind)
 	{
 		case UJOBS_HINT_JOB:
-			if (ujobs_crew_has(hint->id))
-				ujobs_crew_again(hint);
+			if (ujobs_hand_has(hint->id))
+				ujobs_hand_again(hint);
 			else if (!ujobs_lane_hint(hint, now))
 				dirty = true;
 			break;
@@ -328,7 +330,7 @@ one_round(void)
 		reload_definitions();
 	refill(now);
 	ujobs_crew_reclaim_slow(now);
-	ujobs_crew_assign(now);
+	ujobs_admit_assign(now);
 	MemoryContextSwitchTo(loop_memory);
 	MemoryContextReset(loop_memory);
 	return next_instant(now);

@@ -568,7 +568,7 @@ at_exit_record(int code, Datum arg)
 static void
 at_exit_free(int code, Datum arg)
 {
-	ujobs_slot_free(executor.slot, executor.generation);
+	ujobs_slot_free(executor.slot, executor.generation, code != 0);
 	ujobs_wakeup_dispatcher();
 }
 

@@ -238,7 +238,7 @@ ujobs_recruit(Oid role, bool needed, TimestampTz now)
 	}
 	if (!start_executor(index, generation, role))
 	{
-		ujobs_slot_free(index, generation);
+		ujobs_slot_free(index, generation, false);
 		r->not_before = now + RETRY_NO_PROCESS_US;
 		next_look = Min(next_look, r->not_before);
 		say_no_process(true);
