@@ -11,6 +11,7 @@ revoke execute on function ujobs.drop_job from public;
 revoke execute on function ujobs.pause_queue from public;
 revoke execute on function ujobs.resume_queue from public;
 revoke execute on function ujobs.purge from public;
+revoke execute on function ujobs.drain from public;
 revoke execute on function ujobs.start_workers from public;
 revoke execute on function ujobs.stop_workers from public;
 

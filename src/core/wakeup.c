@@ -20,6 +20,7 @@
 static UjobsHint *notes = NULL;
 static int64 *finished = NULL;
 static int	n_notes = 0;
+static uint64 noted = 0;
 static int	n_finished = 0;
 static bool note_rescan = false;
 static bool note_launcher = false;
@@ -153,10 +154,17 @@ void
 ujobs_wakeup_note(const UjobsHint *hint)
 {
 	note_prepare();
+	noted++;
 	if (n_notes == MAX_NOTES)
 		note_rescan = true;
 	else
 		notes[n_notes++] = *hint;
+}
+
+uint64
+ujobs_wakeup_noted(void)
+{
+	return noted;
 }
 
 void
@@ -171,6 +179,7 @@ void
 ujobs_wakeup_note_rescan(void)
 {
 	note_prepare();
+	noted++;
 	note_rescan = true;
 }
 

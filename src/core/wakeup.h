@@ -14,6 +14,9 @@
 /* Publish this hint at commit.  May allocate and attach; call inside a transaction. */
 extern void ujobs_wakeup_note(const UjobsHint *hint);
 
+/* How many hints this session has noted, ever: a change means that rows changed. */
+extern uint64 ujobs_wakeup_noted(void);
+
 /* The job ends in this transaction: wake those who wait for it at commit. */
 extern void ujobs_wakeup_note_finished(int64 job_id);
 

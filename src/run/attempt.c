@@ -141,12 +141,21 @@ run_nested(const char *text, Jsonb *input, MemoryContext into)
 {
 	SPIExecuteOptions options = {0};
 	ResultReceiver receiver = receiver_make(into);
+	int			rc;
 
 	SPI_connect();
 	options.params = input ? params_make(input) : NULL;
 	options.dest = &receiver.pub;
-	if (SPI_execute_extended(text, &options) < 0)
-		elog(ERROR, "SPI_execute_extended failed for \"%s\"", text);
+	rc = SPI_execute_extended(text, &options);
+	if (rc == SPI_ERROR_TRANSACTION)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
+				 errmsg("a job cannot control the transaction that runs it")));
+	if (rc < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("statement cannot run inside a transaction block: %s",
+						SPI_result_code_string(rc))));
 	SPI_finish();
 	return receiver.result;
 }

@@ -56,11 +56,17 @@ drop_leftovers(void)
 }
 
 void
+ujobs_session_end_settings(UjobsSession *session)
+{
+	AtEOXact_GUC(false, session->guc_level);
+}
+
+void
 ujobs_session_end(UjobsSession *session)
 {
 	if (session->guc_level == 0)
 		return;
-	AtEOXact_GUC(false, session->guc_level);
+	ujobs_session_end_settings(session);
 	drop_leftovers();
 	drop_temp_tables();
 }

@@ -21,6 +21,9 @@ extern void ujobs_session_begin(UjobsSession *session, const UjobsJob *job, bool
 /* After a handler that returned, still in its transaction. */
 extern void ujobs_session_end(UjobsSession *session);
 
+/* The same in a client's session, where only settings are the handler's for sure. */
+extern void ujobs_session_end_settings(UjobsSession *session);
+
 /* Between transactions: what outlives even an aborted one (advisory locks, prepared statements). */
 extern void ujobs_session_reset(void);
 

@@ -145,6 +145,14 @@ ujobs_settle_dropped(const UjobsJob *job, UjobsVerdict *verdict)
 	verdict->reason = "the job's definition was dropped";
 }
 
+void
+ujobs_settle_not_ours(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_QUERY_CANCELED),
+			 errmsg("the job was cancelled or changed while it ran")));
+}
+
 ErrorData *
 ujobs_settle_make_error(int sqlerrcode, const char *message)
 {

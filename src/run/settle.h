@@ -24,6 +24,9 @@ extern void ujobs_settle_missing(const UjobsJob *job, const char *what, Timestam
 /* The definition was dropped, or never was. */
 extern void ujobs_settle_dropped(const UjobsJob *job, UjobsVerdict *verdict);
 
+/* The row is gone or changed: raises, so that nothing of the attempt happened. */
+extern void ujobs_settle_not_ours(void) pg_attribute_noreturn();
+
 /* A made-up error, for failures that are not exceptions of the handler. */
 extern ErrorData *ujobs_settle_make_error(int sqlerrcode, const char *message);
 

@@ -528,6 +528,47 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		0, {0}
 	},
 
+	/* drain_store */
+	[UJOBS_SQL_DRAIN_DUE] = {
+		"drain_due",
+		"/* ujobs:drain_due */\n"
+		"select id, due_at, priority, xmin\n"
+		"  from ujobs_internal.job\n"
+		" where definition_id = $1\n"
+		"   and queue = $2\n"
+		"   and due_at <= $3\n"
+		"   and state <> 'l'\n"
+		"   and ($4 is null or age(xmin) <= age($4))\n"
+		" order by priority, due_at, id\n"
+		" limit $5",
+		5, {INT4OID, TEXTOID, TIMESTAMPTZOID, XIDOID, INT8OID}
+	},
+	[UJOBS_SQL_DRAIN_LOCK] = {
+		"drain_lock",
+		"/* ujobs:drain_lock */\n"
+		"select id\n"
+		"  from ujobs_internal.job\n"
+		" where id = $1\n"
+		"   for update skip locked",
+		1, {INT8OID}
+	},
+	[UJOBS_SQL_DRAIN_LEFTOVERS] = {
+		"drain_leftovers",
+		"/* ujobs:drain_leftovers */\n"
+		"select 'c'::\"char\", name, 0::oid, 0::oid\n"
+		"  from pg_cursors\n"
+		"union all\n"
+		"select 'p', name, 0, 0\n"
+		"  from pg_prepared_statements\n"
+		"union all\n"
+		"select 't', '', classid, objid\n"
+		"  from pg_depend\n"
+		" where refclassid = 'pg_namespace'::regclass\n"
+		"   and refobjid = pg_my_temp_schema()\n"
+		"   and deptype = 'n'",
+		0, {0}
+	},
+
 	/* history_store */
 	[UJOBS_SQL_HISTORY_FIND] = {
 		"history_find",

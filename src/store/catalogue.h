@@ -66,6 +66,11 @@ typedef enum UjobsStatementId
 	UJOBS_SQL_DISPATCH_FUTURE,
 	UJOBS_SQL_DISPATCH_PAUSED,
 
+	/* drain_store */
+	UJOBS_SQL_DRAIN_DUE,
+	UJOBS_SQL_DRAIN_LOCK,
+	UJOBS_SQL_DRAIN_LEFTOVERS,
+
 	/* history_store */
 	UJOBS_SQL_HISTORY_FIND,		/* by partition */
 	UJOBS_SQL_INSPECT_LIVE,

@@ -236,18 +236,10 @@ run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 }
 
 static void
-raise_not_ours(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_QUERY_CANCELED),
-			 errmsg("the job was cancelled or changed while it ran")));
-}
-
-static void
 finish_jobs(UjobsFinish *finish, int n)
 {
 	if (!ujobs_job_finish(finish, n, GetCurrentTimestamp()))
-		raise_not_ours();
+		ujobs_settle_not_ours();
 }
 
 /* Atomic: all handlers and the completion in the transaction that fetched them. */

@@ -1,0 +1,218 @@
+/*
+ * drain.c: which jobs, and in which order: step 3 of the walk for a client.
+ *
+ * Windows of due rows are merged in a heap as the dispatcher does.  They are
+ * read again when a handler changed rows (it noted hints), when they are used
+ * up, and when an engine came or went, because that decides whose jobs may be
+ * run.  A scan after which nothing could be run is the end.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "core/clock.h"
+#include "core/shmem.h"
+#include "core/wakeup.h"
+#include "run/drain.h"
+#include "run/trial.h"
+#include "store/definition_store.h"
+#include "store/dispatch_store.h"
+#include "store/drain_store.h"
+#include "store/job_store.h"
+
+#define FIRST_WINDOW 128		/* rows of a lane read at once */
+
+typedef struct Drain
+{
+	const char *queue;			/* NULL = all */
+	bool		own_only;		/* an engine serves: others' jobs are its */
+	UjobsHeap	heap;
+	int			window;
+	bool		more;			/* the window of some lane was too small */
+	int			left;			/* to take before the order must be read again */
+	int			ran;			/* since the last scan */
+	MemoryContext memory;		/* reset before each scan and job */
+} Drain;
+
+/* ---- what is due ---- */
+
+static bool
+is_paused(const List *paused, const char *queue)
+{
+	ListCell   *lc;
+
+	foreach(lc, paused)
+	{
+		if (strcmp(lfirst(lc), queue) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_wanted(const Drain *drain, const UjobsLaneKey *key, const List *paused)
+{
+	const UjobsDefinition *definition;
+
+	if (drain->queue != NULL && strcmp(drain->queue, key->queue) != 0)
+		return false;
+	if (is_paused(paused, key->queue))
+		return false;
+	definition = ujobs_definition_by_id(key->definition_id);
+	return definition != NULL && definition->owner == GetUserId() &&
+		definition->kind != UJOBS_KIND_EXTERNAL;
+}
+
+static void
+scan_lane(Drain *drain, const UjobsLaneKey *key)
+{
+	UjobsIdentity identity;
+	UjobsDrainLane lane = {
+		.definition_id = key->definition_id,
+		.queue = key->queue,
+		.now = ujobs_clock_now(),
+		.own_only = drain->own_only,
+		.max = drain->window
+	};
+
+	ujobs_identity_enter(&identity);
+	if (ujobs_drain_due(&lane, &drain->heap))
+		drain->more = true;
+	ujobs_identity_leave(&identity);
+}
+
+static void
+scan(Drain *drain)
+{
+	UjobsLaneKey key = {PG_INT32_MIN, ""};
+	List	   *paused;
+
+	drain->own_only = ujobs_shmem_engine_serves();
+	drain->more = false;
+	drain->ran = 0;
+	ujobs_heap_clear(&drain->heap);
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	paused = ujobs_dispatch_paused();
+	while (ujobs_dispatch_next_lane(&key))
+	{
+		if (is_wanted(drain, &key, paused))
+			scan_lane(drain, &key);
+	}
+	PopActiveSnapshot();
+	drain->left = drain->more ? drain->window : INT_MAX;
+}
+
+/* All that was seen is in others' hands: look further.  Or nothing is due. */
+static bool
+look_again(Drain *drain)
+{
+	if (drain->ran > 0)
+		drain->window = FIRST_WINDOW;
+	else if (drain->more && drain->window < INT_MAX / 2)
+		drain->window *= 2;
+	else
+		return false;
+	return true;
+}
+
+/* The next job in order, or false when nothing is due. */
+static bool
+next_due(Drain *drain, UjobsHeapItem *item)
+{
+	while (drain->left == 0 || ujobs_heap_top(&drain->heap) == NULL)
+	{
+		if (!look_again(drain))
+			return false;
+		scan(drain);
+	}
+	drain->left--;
+	*item = ujobs_heap_pop(&drain->heap);
+	return true;
+}
+
+/* ---- one job ---- */
+
+/* Locked and read, or NULL when it is not for us. */
+static UjobsJob *
+claim(int64 id)
+{
+	UjobsIdentity identity;
+	UjobsSlot	slot;
+	List	   *jobs = NIL;
+	bool		locked;
+
+	if (ujobs_shmem_find_running(id, &slot) >= 0)
+		return NULL;			/* by an engine that is about to stop */
+	ujobs_identity_enter(&identity);
+	locked = ujobs_drain_lock(id);
+	ujobs_identity_leave(&identity);
+	if (!locked)
+		return NULL;
+
+	/* As of now: who held the lock before may have changed it. */
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	jobs = ujobs_job_fetch(&id, 1, ujobs_clock_now());
+	PopActiveSnapshot();
+	return jobs == NIL ? NULL : linitial(jobs);
+}
+
+static bool
+run_one(Drain *drain, const UjobsHeapItem *item, UjobsDrained *drained)
+{
+	UjobsJob   *job = claim(item->id);
+	const UjobsDefinition *definition;
+	UjobsTrial	trial;
+	uint64		noted;
+
+	if (job == NULL)
+		return false;
+	if (!job->resumed)
+		job->attempt++;
+	definition = ujobs_definition_by_id(job->definition_id);
+	drained->id = job->id;
+	drained->name = definition ? pstrdup(definition->name) : NULL;
+	noted = ujobs_wakeup_noted();
+	ujobs_trial_run(job, &trial);
+	drained->outcome = trial.outcome;
+	drained->error = trial.error;
+	if (trial.outcome == UJOBS_OUTCOME_NOT_OURS)
+		return false;
+	if (trial.outcome == UJOBS_OUTCOME_DONE ? noted != ujobs_wakeup_noted() :
+		trial.outcome == UJOBS_OUTCOME_RETRY && trial.due_at <= ujobs_clock_now())
+		drain->left = 0;
+	drain->ran++;
+	return true;
+}
+
+void
+ujobs_drain(const char *queue, int max_jobs, UjobsDrainReceiver receive, void *arg)
+{
+	Drain		drain = {.queue = queue, .window = FIRST_WINDOW};
+	MemoryContext old = CurrentMemoryContext;
+	UjobsHeapItem item;
+	UjobsDrained drained;
+
+	ujobs_heap_init(&drain.heap, UJOBS_HEAP_BY_URGENCY, CurrentMemoryContext);
+	drain.memory = AllocSetContextCreate(CurrentMemoryContext, "ujobs drain", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(drain.memory);
+	scan(&drain);
+	for (int n = 0; n < max_jobs && next_due(&drain, &item);)
+	{
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextReset(drain.memory);
+		if (drain.own_only != ujobs_shmem_engine_serves())
+			scan(&drain);
+		else if (run_one(&drain, &item, &drained))
+		{
+			receive(&drained, arg);
+			n++;
+		}
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(drain.memory);
+}

@@ -1,0 +1,194 @@
+/*
+ * trial.c: steps 4 to 7 of the walk inside a client's transaction.
+ *
+ * A subtransaction stands for the executor's transaction: the handler's
+ * effects and the completion are one, or an error undoes both and the verdict
+ * is written around them.  What is called, decided and written is the same
+ * code that executors use.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+
+#include "core/clock.h"
+#include "core/inside.h"
+#include "run/attempt.h"
+#include "run/course.h"
+#include "run/residue.h"
+#include "run/session.h"
+#include "run/settle.h"
+#include "run/trial.h"
+#include "store/definition_store.h"
+
+/* One run, as the subtransaction leaves it. */
+typedef struct Run
+{
+	const UjobsJob *job;
+	MemoryContext memory;
+	List	   *before;			/* what the session held */
+	TimestampTz started_at;
+	UjobsCourse course;
+	UjobsCoursePlan plan;
+	UjobsVerdict verdict;
+	ErrorData  *error;			/* NULL: it returned */
+} Run;
+
+/*
+ * A session that took on its role with SET ROLE or SET SESSION AUTHORIZATION
+ * could be brought back to a stronger one by the handler.
+ */
+static int
+guarded(int security_context)
+{
+	if (GetUserId() == GetSessionUserId() && GetSessionUserId() == GetAuthenticatedUserId())
+		return security_context;
+	return security_context | SECURITY_LOCAL_USERID_CHANGE;
+}
+
+static Jsonb *
+call_handler(Run *run)
+{
+	UjobsSession session;
+	Oid			user;
+	int			security_context;
+	Jsonb	   *result;
+
+	GetUserIdAndSecContext(&user, &security_context);
+	SetUserIdAndSecContext(user, guarded(security_context));
+	ujobs_session_begin(&session, run->job, false);
+	ujobs_inside_enter();
+	result = ujobs_attempt_call(&run->course.handler, run->job->input, UJOBS_CALL_NESTED, run->memory);
+	ujobs_inside_leave();
+	ujobs_session_end_settings(&session);
+	SetUserIdAndSecContext(user, security_context);
+	ujobs_residue_remove(run->before);
+	return result;
+}
+
+static void
+finish(Run *run, Jsonb *result)
+{
+	UjobsFinish finish = {
+		.job = run->job,
+		.result = result,
+		.started_at = run->started_at,
+		.retention = run->course.retention,
+		.refetch = true			/* the handler may have cancelled its own job */
+	};
+
+	if (!ujobs_job_finish(&finish, 1, ujobs_clock_now()))
+		ujobs_settle_not_ours();
+}
+
+/* Sees what this transaction has done so far. */
+static void
+push_snapshot(void)
+{
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+/* What the subtransaction does. */
+static void
+attempt(Run *run)
+{
+	Jsonb	   *result;
+
+	push_snapshot();
+	run->plan = ujobs_course_plan(run->job, &run->course, &run->verdict);
+	if (run->plan == UJOBS_COURSE_RUN)
+	{
+		result = call_handler(run);
+		MemoryContextSwitchTo(run->memory);
+		PopActiveSnapshot();
+		push_snapshot();
+		finish(run, result);
+	}
+	PopActiveSnapshot();
+}
+
+static void
+attempt_in_subtransaction(Run *run)
+{
+	ResourceOwner owner = CurrentResourceOwner;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(run->memory);
+	PG_TRY();
+	{
+		attempt(run);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(run->memory);
+		run->error = CopyErrorData();
+		FlushErrorState();
+		ujobs_inside_reset();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(run->memory);
+	CurrentResourceOwner = owner;
+}
+
+/* By the client or its statement_timeout; a handler may raise the code itself. */
+static bool
+is_cancel(const ErrorData *error)
+{
+	return error->sqlerrcode == ERRCODE_QUERY_CANCELED && error->funcname != NULL &&
+		strcmp(error->funcname, "ProcessInterrupts") == 0;
+}
+
+static void
+settle(Run *run, UjobsTrial *trial)
+{
+	UjobsVerdict *verdict = &run->verdict;
+	TimestampTz now = ujobs_clock_now();
+	UjobsIdentity identity;
+
+	if (run->error != NULL)
+		ujobs_settle_failure(ujobs_definition_by_id(run->job->definition_id), run->job, run->error,
+							 now, verdict);
+	verdict->started_at = run->started_at;
+	push_snapshot();
+	ujobs_identity_enter(&identity);
+	if (ujobs_job_settle(run->job, verdict, now))
+		trial->outcome = verdict->outcome;
+	ujobs_identity_leave(&identity);
+	PopActiveSnapshot();
+	trial->due_at = verdict->due_at;
+	trial->error = run->error ? run->error->message : verdict->reason;
+}
+
+void
+ujobs_trial_run(const UjobsJob *job, UjobsTrial *trial)
+{
+	Run		   *run = palloc0(sizeof(Run));
+
+	trial->outcome = UJOBS_OUTCOME_NOT_OURS;
+	trial->error = NULL;
+	run->job = job;
+	run->memory = CurrentMemoryContext;
+	run->before = ujobs_residue_note();
+	run->started_at = ujobs_clock_now();
+	attempt_in_subtransaction(run);
+	if (run->error != NULL)
+	{
+		if (is_cancel(run->error))
+			ReThrowError(run->error);
+		ujobs_residue_remove(run->before);
+	}
+	else if (run->plan == UJOBS_COURSE_RUN)
+	{
+		trial->outcome = UJOBS_OUTCOME_DONE;
+		return;
+	}
+	else if (run->plan == UJOBS_COURSE_FOREIGN)
+		return;
+	settle(run, trial);
+}
