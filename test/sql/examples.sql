@@ -1,0 +1,4 @@
+-- Every file of examples/ runs as it stands there.
+\getenv test_directory PG_ABS_SRCDIR
+\cd :test_directory
+\i ../examples/quickstart.sql
