@@ -109,7 +109,8 @@ hold(UjobsEngine *engine, bool leave)
 	LWLockRelease(lock);
 }
 
-static UjobsEngine *
+/* Not inlined: gcc 15 would see its variables live across the caller's PG_TRY. */
+static pg_noinline UjobsEngine *
 empty_database(const char *name)
 {
 	Oid			database = get_database_oid(name, true);
