@@ -34,6 +34,10 @@ create function ujobs_internal.workers(out pid int, out kind text, out database 
     out state text, out job_id bigint, out since timestamptz, out jobs_done bigint) returns setof record
     language c volatile parallel restricted as 'MODULE_PATHNAME', 'ujobs_sql_workers';
 
+create function ujobs_internal.tallies(out name text, out queue text, out label text, out value float8)
+    returns setof record
+    language c volatile parallel restricted as 'MODULE_PATHNAME', 'ujobs_sql_tallies';
+
 create function ujobs_internal.error_codes(out sqlstate text, out name text, out meaning text, out fix text,
     out terminal boolean) returns setof record
     language c immutable parallel safe as 'MODULE_PATHNAME', 'ujobs_sql_error_codes';
@@ -357,13 +361,30 @@ begin atomic
                pg_catalog.jsonb_build_object('kind', w.kind), pg_catalog.count(p.pid)::float8
           from (values ('dispatcher'), ('scheduler'), ('executor')) w (kind)
           left join ujobs.workers p on p.kind = w.kind and p.database = pg_catalog.current_database()
-         group by w.kind)
-    select m.name, 'gauge', m.help, m.labels, m.value
-      from m
-     order by m.n, m.queue collate "C", m.labels ->> 'state';
+         group by w.kind),
+    counter as (
+        select 1 as n, 'ujobs_jobs_total' as family, 'counter' as kind, 'outcome' as label,
+               'Attempts that ended, by outcome, and jobs cancelled, since the server started.' as help
+        union all
+        select 2, 'ujobs_job_wait_seconds', 'histogram', 'le', 'From when an attempt was due until it started.'
+        union all
+        select 3, 'ujobs_job_run_seconds', 'histogram', 'le', 'How long attempts ran.'),
+    sample as (
+        select m.name, 'gauge' as kind, m.help, m.labels, m.value, m.n, m.queue, m.labels ->> 'state' as state, 0 as nth
+          from m
+        union all
+        select t.name, c.kind, c.help,
+               pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object('queue', t.queue, c.label, t.label)),
+               t.value, 100 + c.n, t.queue, null, t.nth
+          from ujobs_internal.tallies() with ordinality as t (name, queue, label, value, nth)
+          join counter c on c.family = pg_catalog.regexp_replace(t.name, '_(bucket|sum|count)$', ''))
+    select s.name, s.kind, s.help, s.labels, s.value
+      from sample s
+     order by s.n, s.queue collate "C", s.state, s.nth;
 end;
 comment on function ujobs.metrics() is
-'Measurements of this database, one row a sample: name, kind (gauge or counter), help, labels as a JSON object, value. Counts come from ujobs.stats.
+'Measurements of this database, one row a sample: name, kind (gauge, counter or histogram), help, labels as a JSON object, value; for everybody.
+Gauges are the counts of ujobs.stats. Counters and histograms grow from 0 when the server starts: ujobs_jobs_total by queue and outcome (done, retry, dead, cancelled), ujobs_job_wait_seconds and ujobs_job_run_seconds by queue, as samples _bucket (label le, cumulative), _sum and _count. The first 64 queues are told apart, all others are queue "(other)". What a prepared transaction did is not counted.
 Example: SELECT name, labels, value FROM ujobs.metrics();';
 
 create function ujobs.prometheus() returns text
@@ -379,11 +400,16 @@ begin atomic
                     from pg_catalog.jsonb_each_text(m.labels) l),
                  m.value) as text
           from m),
+    family as (
+        select m.n, m.help, m.kind,
+               case m.kind when 'histogram' then pg_catalog.regexp_replace(m.name, '_(bucket|sum|count)$', '')
+                           else m.name end as name
+          from m),
     head as (
-        select pg_catalog.min(m.n) as n,
-               pg_catalog.format(E'# HELP %s %s\n# TYPE %s %s\n', m.name, m.help, m.name, m.kind) as text
-          from m
-         group by m.name, m.help, m.kind)
+        select pg_catalog.min(f.n) as n,
+               pg_catalog.format(E'# HELP %s %s\n# TYPE %s %s\n', f.name, f.help, f.name, f.kind) as text
+          from family f
+         group by f.name, f.help, f.kind)
     select coalesce(pg_catalog.string_agg(a.text, '' order by a.n, a.is_head desc), '')
       from (select line.n, line.text, false as is_head from line
             union all

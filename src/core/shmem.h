@@ -26,6 +26,8 @@
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 
+#include "core/tally.h"
+
 #define UJOBS_MAX_SLOTS 64
 #define UJOBS_MAX_ENGINES 48
 #define UJOBS_RING_SIZE 256		/* admitted ids of one executor; power of two */
@@ -151,6 +153,7 @@ typedef struct UjobsArea
 	slock_t		waiter_lock;
 	pg_atomic_uint32 waiters;	/* in use; 0 lets a finish skip the list */
 	UjobsWaiter waiter[UJOBS_MAX_WAITERS];
+	UjobsTallies tallies;
 	UjobsHint	hint[UJOBS_HINT_RING_SIZE];
 	UjobsTicket ring[UJOBS_MAX_SLOTS][UJOBS_RING_SIZE];
 } UjobsArea;

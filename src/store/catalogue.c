@@ -182,7 +182,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"           attempt, last_error, started_at, 'c', $3, $4, $5, $6\n"
 		"      from gone\n"
 		"     where $2)\n"
-		"select id\n"
+		"select id, queue\n"
 		"  from gone",
 		6, {INT4OID, BOOLOID, INT2OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID}
 	},
@@ -303,7 +303,8 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"select id, $2, run_at, created_at, coalesce($5, started_at), $6, $7, definition_id, enqueued_role,\n"
 		"       greatest(attempt, $4), max_attempts, priority, 'c', run_id, queue, tenant, key, input, last_error, $3,\n"
 		"       enqueued_by, traceparent\n"
-		"  from gone",
+		"  from gone\n"
+		"returning queue",
 		7, {INT8OID, INT2OID, TEXTOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
 	},
 	[UJOBS_SQL_CONTROL_FORGET] = {

@@ -17,6 +17,7 @@
 
 #include "core/clock.h"
 #include "core/guc.h"
+#include "core/tally.h"
 #include "model/ring.h"
 #include "store/catalogue.h"
 #include "store/control_store.h"
@@ -101,6 +102,7 @@ bool
 ujobs_control_cancel(int64 id, const UjobsCancellation *cancellation)
 {
 	UjobsArgs	args = {0};
+	UjobsResult gone;
 
 	ujobs_bind(&args, Int64GetDatum(id));
 	ujobs_bind(&args, Int16GetDatum(cancellation->slot));
@@ -112,8 +114,11 @@ ujobs_control_cancel(int64 id, const UjobsCancellation *cancellation)
 		ujobs_bind_null(&args);
 	ujobs_bind(&args, TimestampTzGetDatum(cancellation->finished_at));
 	ujobs_bind(&args, TimestampTzGetDatum(cancellation->expires_at));
-	return ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_CANCEL, cancellation->slot),
-						   &args).rows == 1;
+	gone = ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_CANCEL, cancellation->slot), &args);
+	if (gone.rows != 1)
+		return false;
+	ujobs_tally_note(ujobs_result_text(&gone, 0, 0, CurrentMemoryContext), UJOBS_TALLY_CANCELLED, NULL);
+	return true;
 }
 
 void

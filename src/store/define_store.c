@@ -11,6 +11,7 @@
 #include "utils/timestamp.h"
 
 #include "core/shmem.h"
+#include "core/tally.h"
 #include "core/wakeup.h"
 #include "store/catalogue.h"
 #include "store/define_store.h"
@@ -180,6 +181,16 @@ record_running(const UjobsCancelAll *cancel, int64 id)
 	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_CANCEL_RUNNING), &args);
 }
 
+/* One string at a time: there may be millions. */
+static void
+tally_cancelled(const UjobsResult *r, uint64 row)
+{
+	char	   *queue = ujobs_result_text(r, row, 1, CurrentMemoryContext);
+
+	ujobs_tally_note(queue, UJOBS_TALLY_CANCELLED, NULL);
+	pfree(queue);
+}
+
 void
 ujobs_define_cancel_all(UjobsIdentity *identity, const UjobsCancelAll *cancel)
 {
@@ -196,7 +207,10 @@ ujobs_define_cancel_all(UjobsIdentity *identity, const UjobsCancelAll *cancel)
 	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_CANCEL_ALL), &args);
 	ids = MemoryContextAllocHuge(identity->caller, (r.rows + 1) * sizeof(int64));
 	for (uint64 i = 0; i < r.rows; i++)
+	{
 		ids[i] = DatumGetInt64(ujobs_result_datum(&r, i, 0));
+		tally_cancelled(&r, i);
+	}
 	for (uint64 i = 0; i < r.rows; i++)
 	{
 		UjobsHint	hint = {

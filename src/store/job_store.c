@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/guc.h"
 #include "core/table.h"
+#include "core/tally.h"
 #include "core/wakeup.h"
 #include "store/catalogue.h"
 #include "store/job_store.h"
@@ -148,8 +149,8 @@ keep_rows(Relation job_table, const UjobsFinish *finish, int n, TimestampTz now)
 	ujobs_table_close(history);
 }
 
-bool
-ujobs_job_finish(const UjobsFinish *finish, int n, TimestampTz now)
+static bool
+move_rows(const UjobsFinish *finish, int n, TimestampTz now)
 {
 	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
 	bool		ours = delete_rows(table, finish, n);
@@ -157,9 +158,26 @@ ujobs_job_finish(const UjobsFinish *finish, int n, TimestampTz now)
 	if (ours && finish[0].retention > 0)
 		keep_rows(table, finish, n, now);
 	ujobs_table_close(table);
-	for (int i = 0; ours && i < n; i++)
-		ujobs_wakeup_note_finished(finish[i].job->id);
 	return ours;
+}
+
+bool
+ujobs_job_finish(const UjobsFinish *finish, int n, TimestampTz now)
+{
+	if (!move_rows(finish, n, now))
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		UjobsTallyTimes times = {
+			.due_at = finish[i].job->due_at,
+			.started_at = finish[i].started_at,
+			.ended_at = i + 1 < n ? finish[i + 1].started_at : now
+		};
+
+		ujobs_wakeup_note_finished(finish[i].job->id);
+		ujobs_tally_note(finish[i].job->queue, UJOBS_TALLY_DONE, &times);
+	}
+	return true;
 }
 
 static bool
@@ -194,7 +212,7 @@ settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 	{
 		UjobsFinish gone = {.job = job, .refetch = true};
 
-		return ujobs_job_finish(&gone, 1, now);
+		return move_rows(&gone, 1, now);
 	}
 	ujobs_bind(&args, Int64GetDatum(job->id));
 	ujobs_bind(&args, Int32GetDatum(job->revision));
@@ -210,11 +228,29 @@ settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 	return ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_JOB_END, slot), &args).rows == 1;
 }
 
+/* A suspended job made no attempt. */
+static void
+tally_verdict(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
+{
+	UjobsTallyTimes times = {.due_at = job->due_at, .started_at = verdict->started_at, .ended_at = now};
+
+	if (verdict->outcome == UJOBS_OUTCOME_RETRY)
+		ujobs_tally_note(job->queue, UJOBS_TALLY_RETRY, &times);
+	else if (verdict->outcome == UJOBS_OUTCOME_DEAD)
+		ujobs_tally_note(job->queue, UJOBS_TALLY_DEAD, &times);
+	else if (verdict->outcome == UJOBS_OUTCOME_CANCELLED)
+		ujobs_tally_note(job->queue, UJOBS_TALLY_CANCELLED, &times);
+}
+
 bool
 ujobs_job_settle(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 {
-	if (verdict->outcome == UJOBS_OUTCOME_RETRY || verdict->outcome == UJOBS_OUTCOME_SUSPENDED)
-		return settle_live(job, verdict);
-	Assert(verdict->outcome == UJOBS_OUTCOME_DEAD || verdict->outcome == UJOBS_OUTCOME_CANCELLED);
-	return settle_ended(job, verdict, now);
+	bool		live = verdict->outcome == UJOBS_OUTCOME_RETRY ||
+		verdict->outcome == UJOBS_OUTCOME_SUSPENDED;
+
+	Assert(live || verdict->outcome == UJOBS_OUTCOME_DEAD || verdict->outcome == UJOBS_OUTCOME_CANCELLED);
+	if (!(live ? settle_live(job, verdict) : settle_ended(job, verdict, now)))
+		return false;
+	tally_verdict(job, verdict, now);
+	return true;
 }

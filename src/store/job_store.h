@@ -2,8 +2,8 @@
  * job_store.h: a job's row while it runs: fetched at the start, settled at the end.
  *
  * Every function here needs a transaction and, where not said otherwise, an
- * open identity section; it notes the hints that its change calls for.  What
- * every job pays goes to the tables by primary key, without a plan.
+ * open identity section; it notes the hints and counts that its change calls
+ * for.  What every job pays goes to the tables by primary key, without a plan.
  */
 #ifndef UJOBS_STORE_JOB_STORE_H
 #define UJOBS_STORE_JOB_STORE_H
@@ -33,7 +33,7 @@ typedef struct UjobsFinish
 } UjobsFinish;
 
 /*
- * Moves the rows to history as done; each must still be the version that was
+ * Moves the rows to history as done, in the order in which they ran; each must still be the version that was
  * fetched (refetch: by a committing handler's earlier transaction, so it is
  * looked up again and compared by revision).  False when one of them is no
  * longer ours: the caller must abort.  Needs an active snapshot and no

@@ -444,6 +444,7 @@ execute(const UjobsTicket *tickets, int n)
 
 	MemoryContextReset(executor.run);
 	executor.job = NULL;
+	executor.started_at = 0;	/* what fails before its handler never started */
 	got_cancel = timed_out = false;
 	MemoryContextSwitchTo(executor.run);
 	PG_TRY();
