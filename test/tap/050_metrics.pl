@@ -29,9 +29,12 @@ select concat_ws(' ',
   from ujobs.metrics()
  where labels ->> 'queue' = };
 
+my %counted;
+
 sub counts_are
 {
 	my ($queue, $expected, $name) = @_;
+	$counted{$queue} = $expected;
 	my $right = eval { wait_until_sql_is($node, "$counts '$queue'", $expected) };
 
 	ok($right, $name) or diag($@);
@@ -229,6 +232,8 @@ is($cancelled{'odd \\"queue\\" \\\\ of two\\nlines'}, 1, 'labels are escaped');
 my $own = grep { /^q\d+$/ } keys %cancelled;
 is($cancelled{'(other)'}, 100 - $own + 1, 'whoever found the table full is counted with the others');
 counts_are('works', '100 0 0 0 / 100 100', 'a full table still counts the old queues');
+
+is_deeply({ map { $_ => sql("$counts '$_'") } keys %counted }, \%counted, 'nothing was counted later');
 
 # ---- restart ----
 
