@@ -77,6 +77,7 @@ select ujobs.define_job('works', 'works', '{k}', queue => 'works', batch => 10),
        ujobs.define_job('naps', 'naps', '{k}', queue => 'naps'),
        ujobs.define_job('flaky', 'fails_until', '{k}', queue => 'flaky',
                         retry => '{"attempts": 3, "backoff": "fixed", "delay": 1, "jitter": false}'),
+       ujobs.define_job('drained', 'fails_until', '{k}', queue => 'drained', retry => '{"attempts": 3, "delay": "1h"}'),
        ujobs.define_job('unkept', 'fails_until', '{k}', queue => 'unkept', retention => '0',
                         retry => '{"attempts": 1, "deadLetter": false}'),
        ujobs.define_job('breaks', 'breaks_at_commit', '{k}', queue => 'breaks', retry => '{"attempts": 1}'),
@@ -141,6 +142,14 @@ sql('begin; ' . sprintf($cancel, 3) . q{; prepare transaction 'p'});
 sql(q{commit prepared 'p'});
 sql(q{select ujobs.drop_job('later', force => true)});
 counts_are('later', '0 0 0 17 / 0 0', 'jobs of a dropped definition are cancelled, a prepared transaction counts nothing');
+
+# ---- in a session ----
+
+my $drain = q{select count(ujobs.enqueue('drained', jsonb_build_object('k', n, 'good', n))) from generate_series(1, 2) n;
+select count(*) from ujobs.drain('drained')};
+sql("begin; $drain; rollback");
+sql("begin; $drain; select ujobs.cancel(id) from ujobs.jobs where queue = 'drained' and state in ('ready', 'delayed'); commit");
+counts_are('drained', '1 1 0 1 / 2 2', 'drain counts when its transaction commits');
 
 # ---- the table of queues, and the exposition ----
 
