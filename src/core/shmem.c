@@ -101,9 +101,13 @@ ujobs_shmem_control(void)
 UjobsEngine *
 ujobs_shmem_engine(Oid database, bool create)
 {
+	static UjobsEngine *last = NULL;
 	UjobsControl *c = ujobs_shmem_control();
 	UjobsEngine *free_entry = NULL;
 
+	/* Entries never move; one that was given to another database shows it. */
+	if (last != NULL && last->database == database && last->state != UJOBS_ENGINE_NONE)
+		return last;
 	LWLockAcquire(c->lock, create ? LW_EXCLUSIVE : LW_SHARED);
 	for (int i = 0; i < UJOBS_MAX_ENGINES; i++)
 	{
@@ -112,7 +116,7 @@ ujobs_shmem_engine(Oid database, bool create)
 		if (e->state != UJOBS_ENGINE_NONE && e->database == database)
 		{
 			LWLockRelease(c->lock);
-			return e;
+			return last = e;
 		}
 		if (e->state == UJOBS_ENGINE_NONE && free_entry == NULL)
 			free_entry = e;
@@ -182,12 +186,16 @@ area_create(UjobsEngine *engine)
 UjobsArea *
 ujobs_shmem_area(bool create)
 {
-	UjobsEngine *engine;
+	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, create);
 	dsm_segment *segment;
 
-	if (area != NULL)
+	if (area != NULL && engine != NULL && engine->area == area_handle)
 		return area;
-	engine = ujobs_shmem_engine(MyDatabaseId, create);
+	/*
+	 * The extension was dropped and made again: its new engine has another
+	 * segment.  The old one stays mapped, for those who hold a pointer to it.
+	 */
+	area = NULL;
 	if (engine == NULL)
 		return NULL;
 	if (engine->area == DSM_HANDLE_INVALID)

@@ -164,7 +164,8 @@ at_xact_event(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
-			count_notes(&ujobs_shmem_area_attached()->tallies);
+			if (ujobs_shmem_area_attached() != NULL)
+				count_notes(&ujobs_shmem_area_attached()->tallies);
 			n_notes = 0;
 			break;
 		case XACT_EVENT_ABORT:
