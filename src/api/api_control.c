@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "core/wakeup.h"
 #include "model/state.h"
+#include "run/current.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
 #include "store/history_store.h"
@@ -71,10 +72,19 @@ locate_for(int64 id, const UjobsIdentity *identity, UjobsWhere *where)
 	return definition;
 }
 
+/* By this session's own handler: in an executor, or in a drain, which has no slot. */
+static bool
+is_own_job(int64 id)
+{
+	const UjobsJob *job = ujobs_current_job();
+
+	return job != NULL && job->id == id;
+}
+
 static bool
 is_running(int64 id, const UjobsWhere *where, UjobsSlot *slot)
 {
-	return where->state == UJOBS_STATE_LEASED || ujobs_shmem_find_running(id, slot) >= 0;
+	return where->state == UJOBS_STATE_LEASED || is_own_job(id) || ujobs_shmem_find_running(id, slot) >= 0;
 }
 
 /* ---- cancel ---- */
@@ -84,9 +94,9 @@ is_running(int64 id, const UjobsWhere *where, UjobsSlot *slot)
  * away, be rolled back for it, and so never be cancelled.
  */
 static void
-refuse_own_job(int64 id, const UjobsSlot *slot)
+refuse_own_job(int64 id)
 {
-	if (slot->pid == MyProcPid)
+	if (is_own_job(id))
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(JOB_NOT_CANCELLABLE)),
 				 errmsg("job " INT64_FORMAT " cannot cancel itself", id),
@@ -105,9 +115,9 @@ plan_cancellation(int64 id, const UjobsDefinition *definition, const char *reaso
 	c.expires_at = ujobs_clock_add(c.finished_at, retention);
 	c.slot = ujobs_history_slot(Min(c.expires_at,
 									ujobs_clock_add(c.finished_at, RING_DAYS * USECS_PER_DAY)));
+	refuse_own_job(id);
 	if (ujobs_shmem_find_running(id, &slot) >= 0)
 	{
-		refuse_own_job(id, &slot);
 		c.attempt = slot.attempt;
 		c.started_at = slot.job_started;
 	}
