@@ -26,7 +26,7 @@
 #include "core/shmem.h"
 
 #define MARK_FILE "pg_stat_tmp/ujobs.running"
-#define MARK_MAGIC 0x756a6f31
+#define MARK_MAGIC 0x756a6f32
 
 typedef struct Running
 {
@@ -77,37 +77,78 @@ mark_map(void)
 	return mark;
 }
 
-static void
-suspect_add(Mark *m, Oid database, int64 job_id, bool alone)
+static UjobsSuspect *
+suspect_find(Mark *m, Oid database, int64 job_id)
 {
-	UjobsSuspect *free_entry = NULL;
-
-	for (int i = 0; i < UJOBS_MAX_SUSPECTS; i++)
+	for (int i = 0; m != NULL && i < UJOBS_MAX_SUSPECTS; i++)
 	{
-		UjobsSuspect *s = &m->suspect[i];
-
-		if (s->job_id == job_id && s->database == database)
-		{
-			s->crashes++;
-			s->alone = alone;
-			return;
-		}
-		if (s->job_id == 0 && free_entry == NULL)
-			free_entry = s;
+		if (m->suspect[i].job_id == job_id && m->suspect[i].database == database)
+			return &m->suspect[i];
 	}
-	if (free_entry == NULL)
+	return NULL;
+}
+
+static void
+suspect_add(Mark *m, const Running *r, bool alone)
+{
+	UjobsSuspect *s = suspect_find(m, r->database, r->job_id);
+
+	for (int i = 0; s == NULL && i < UJOBS_MAX_SUSPECTS; i++)
+	{
+		if (m->suspect[i].job_id != 0)
+			continue;
+		s = &m->suspect[i];
+		memset(s, 0, sizeof(*s));
+		s->database = r->database;
+		s->job_id = r->job_id;
+	}
+	if (s == NULL)
 		return;
-	free_entry->database = database;
-	free_entry->crashes = 1;
-	free_entry->alone = alone;
-	free_entry->job_id = job_id;
+	s->crashes++;
+	s->alone = alone;
+	s->was_trusted |= s->trusted;
+	s->trusted = false;
+}
+
+/*
+ * Who was running?  When one was on trial and all others trusted, or when it
+ * was the only one, that one did it and the others are out of it.
+ */
+static void
+find_suspects(Mark *m, bool same_postmaster)
+{
+	int			running = 0;
+	int			on_trial = 0;
+	int			trusted = 0;
+	bool		sure;
+
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		const Running *r = &m->running[i];
+		const UjobsSuspect *s = r->job_id == 0 ? NULL : suspect_find(m, r->database, r->job_id);
+
+		running += r->job_id != 0;
+		on_trial += s != NULL && s->on_trial;
+		trusted += s != NULL && s->trusted;
+	}
+	sure = same_postmaster && (running == 1 || (on_trial == 1 && on_trial + trusted == running));
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		Running    *r = &m->running[i];
+		const UjobsSuspect *s = r->job_id == 0 ? NULL : suspect_find(m, r->database, r->job_id);
+
+		if (r->job_id != 0 && (!sure || running == 1 || (s != NULL && s->on_trial)))
+			suspect_add(m, r, sure);
+		r->job_id = 0;
+	}
+	for (int i = 0; i < UJOBS_MAX_SUSPECTS; i++)
+		m->suspect[i].on_trial = false;
 }
 
 void
 ujobs_crashmark_recover(void)
 {
 	Mark	   *m = mark_map();
-	int			running = 0;
 	bool		same_postmaster;
 
 	if (m == NULL)
@@ -117,21 +158,12 @@ ujobs_crashmark_recover(void)
 		memset(m, 0, sizeof(*m));
 		m->magic = MARK_MAGIC;
 	}
-	same_postmaster = m->postmaster_pid == PostmasterPid &&
-		m->postmaster_start == (int64) PgStartTime;
+	/* A postmaster that only just starts does not know its start time yet. */
+	same_postmaster = PgStartTime != 0 && m->postmaster_pid == PostmasterPid &&
+		(m->postmaster_start == 0 || m->postmaster_start == (int64) PgStartTime);
 	m->postmaster_pid = PostmasterPid;
 	m->postmaster_start = (int64) PgStartTime;
-	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
-		running += m->running[i].job_id != 0;
-	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
-	{
-		Running    *r = &m->running[i];
-
-		if (r->job_id == 0)
-			continue;
-		suspect_add(m, r->database, r->job_id, running == 1 && same_postmaster);
-		r->job_id = 0;
-	}
+	find_suspects(m, same_postmaster);
 }
 
 void
@@ -162,13 +194,51 @@ ujobs_crashmark_suspects(Oid database, UjobsSuspect *out, int max)
 void
 ujobs_crashmark_clear(Oid database, int64 job_id)
 {
+	UjobsSuspect *s = suspect_find(mark_map(), database, job_id);
+
+	if (s != NULL)
+		s->job_id = 0;
+}
+
+void
+ujobs_crashmark_try(Oid database, int64 job_id)
+{
+	UjobsSuspect *s = suspect_find(mark_map(), database, job_id);
+
+	if (s != NULL)
+		s->on_trial = true;
+}
+
+void
+ujobs_crashmark_trust(Oid database, int64 job_id)
+{
+	UjobsSuspect *s = suspect_find(mark_map(), database, job_id);
+
+	if (s == NULL)
+		return;
+	s->on_trial = false;
+	s->trusted = true;
+}
+
+void
+ujobs_crashmark_keep(Oid database, int64 job_id)
+{
+	UjobsSuspect *s = suspect_find(mark_map(), database, job_id);
+
+	if (s == NULL)
+		return;
+	s->crashes = 1;
+	s->alone = s->on_trial = s->trusted = s->was_trusted = false;
+}
+
+void
+ujobs_crashmark_forget(Oid database)
+{
 	Mark	   *m = mark_map();
 
 	for (int i = 0; m != NULL && i < UJOBS_MAX_SUSPECTS; i++)
 	{
-		UjobsSuspect *s = &m->suspect[i];
-
-		if (s->job_id == job_id && s->database == database)
-			s->job_id = 0;
+		if (m->suspect[i].database == database)
+			m->suspect[i].job_id = 0;
 	}
 }

@@ -16,7 +16,10 @@ typedef struct UjobsSuspect
 {
 	Oid			database;
 	uint32		crashes;		/* how often it was running when the server crashed */
-	bool		alone;			/* nothing else ran the last time */
+	bool		alone;			/* it must have been this one */
+	bool		on_trial;		/* runs with nothing untried beside it */
+	bool		trusted;		/* has run like this for a while, and nothing happened */
+	bool		was_trusted;	/* and yet was there at a later crash */
 	int64		job_id;			/* 0 = free entry */
 } UjobsSuspect;
 
@@ -32,6 +35,16 @@ extern void ujobs_crashmark_set(int slot, Oid database, int64 job_id);
 
 /* Copies the suspects of a database; returns their number. */
 extern int	ujobs_crashmark_suspects(Oid database, UjobsSuspect *out, int max);
+
+/* Its run with nothing beside it begins; has gone well for long enough. */
+extern void ujobs_crashmark_try(Oid database, int64 job_id);
+extern void ujobs_crashmark_trust(Oid database, int64 job_id);
+
+/* Its attempt was counted; the next one is a trial too. */
+extern void ujobs_crashmark_keep(Oid database, int64 job_id);
+
+/* The database is gone. */
+extern void ujobs_crashmark_forget(Oid database);
 
 /* The suspect was dealt with: its attempt counted, or it ended well. */
 extern void ujobs_crashmark_clear(Oid database, int64 job_id);

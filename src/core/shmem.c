@@ -151,6 +151,7 @@ ujobs_shmem_forget_engine(Oid database)
 		engine->hold_until = 0;
 	}
 	LWLockRelease(c->lock);
+	ujobs_crashmark_forget(database);
 	if (handle != DSM_HANDLE_INVALID)
 		dsm_unpin_segment(handle);
 }

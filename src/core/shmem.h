@@ -85,6 +85,9 @@ typedef struct UjobsSlot
 	pid_t		pid;
 	Latch	   *latch;
 	bool		leave;			/* go when the job at hand is done */
+	Oid			heir_database;	/* whom it is kept for when it leaves, until heir_until */
+	Oid			heir_role;
+	TimestampTz heir_until;
 	bool		died;			/* free because its process was ended or failed */
 	bool		notify;			/* ring the dispatcher after every job */
 	uint32		low_water;		/* ring the dispatcher when so few are left */

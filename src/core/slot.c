@@ -14,10 +14,25 @@
 #include "core/crashmark.h"
 #include "core/slot.h"
 
+#define HEIR_US 500000			/* a dispatcher without a free slot looks ten times as often */
+
 static inline UjobsSlot *
 slot_at(int index)
 {
 	return &ujobs_shmem_control()->slot[index];
+}
+
+/* Free, but kept for one who asked for it: is that somebody else, or this role? */
+static bool
+is_kept(const UjobsSlot *slot, TimestampTz now)
+{
+	return slot->heir_until > now;
+}
+
+static bool
+is_heir(const UjobsSlot *slot, Oid database, Oid role)
+{
+	return slot->heir_database == database && slot->heir_role == role;
 }
 
 int
@@ -31,9 +46,12 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 	LWLockAcquire(control->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
-		if (control->slot[i].state != UJOBS_SLOT_FREE)
+		const UjobsSlot *slot = &control->slot[i];
+		bool		kept = is_kept(slot, now);
+
+		if (slot->state != UJOBS_SLOT_FREE || (kept && !is_heir(slot, database, role)))
 			used++;
-		else if (found < 0)
+		else if (found < 0 || kept)
 			found = i;
 	}
 	if (found >= 0 && used < max_workers)
@@ -52,6 +70,7 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 		slot->head = slot->tail = 0;
 		slot->taken = slot->jobs_done = 0;
 		slot->job_id = slot->cancel_id = 0;
+		slot->heir_until = 0;
 		slot->since = now;
 		*generation = slot->generation;
 		SpinLockRelease(&slot->mutex);
@@ -70,6 +89,8 @@ ujobs_slot_free(int index, uint32 generation, bool died)
 	SpinLockAcquire(&slot->mutex);
 	if (slot->generation == generation && slot->state != UJOBS_SLOT_FREE)
 	{
+		if (slot->heir_until != 0)
+			slot->heir_until = GetCurrentTimestamp() + HEIR_US;
 		slot->state = UJOBS_SLOT_FREE;
 		slot->died = died;
 		slot->pid = 0;
@@ -255,6 +276,21 @@ ujobs_slot_ask_leave(int index)
 
 	SpinLockAcquire(&slot->mutex);
 	slot->leave = true;
+	slot->heir_until = 0;
+	SpinLockRelease(&slot->mutex);
+	ujobs_slot_wake(index);
+}
+
+void
+ujobs_slot_ask_leave_for(int index, Oid database, Oid role)
+{
+	UjobsSlot  *slot = slot_at(index);
+
+	SpinLockAcquire(&slot->mutex);
+	slot->leave = true;
+	slot->heir_database = database;
+	slot->heir_role = role;
+	slot->heir_until = DT_NOEND;
 	SpinLockRelease(&slot->mutex);
 	ujobs_slot_wake(index);
 }

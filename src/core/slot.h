@@ -58,6 +58,9 @@ extern void ujobs_slot_copy(int index, UjobsSlot *copy);
 /* Ask an executor to go (when its job is done), and wake it. */
 extern void ujobs_slot_ask_leave(int index);
 
+/* The same, its slot being kept for this role for a moment: who waits longest would lose the race. */
+extern void ujobs_slot_ask_leave_for(int index, Oid database, Oid role);
+
 /* Wake an executor. */
 extern void ujobs_slot_wake(int index);
 

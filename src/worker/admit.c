@@ -11,22 +11,19 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "core/crashmark.h"
 #include "core/guc.h"
 #include "worker/admit.h"
 #include "worker/crew.h"
 #include "worker/hand.h"
 #include "worker/recruit.h"
+#include "worker/suspect.h"
 
 /* An executor gets about this much work ahead, so that a wake-up pays for many jobs. */
 #define AHEAD_US 4000
 #define FIRST_GUESS_US 200		/* of a job's time */
-#define MAX_DEATHS 5			/* then the job is blamed */
 #define SUSPECT_LOOK_US 20000
 
 static UjobsArea *area;
-static List *suspects = NIL;	/* UjobsTicket *, not yet run alone */
-static bool suspect_running = false;
 static bool want_notify = false;
 static TimestampTz look_at = DT_NOEND;
 
@@ -96,21 +93,8 @@ best_lane(UjobsHand *hand, UjobsLane **second)
 	return best;
 }
 
-static bool
-is_suspect(int64 id)
-{
-	ListCell   *lc;
-
-	foreach(lc, suspects)
-	{
-		if (((UjobsTicket *) lfirst(lc))->id == id)
-			return true;
-	}
-	return false;
-}
-
-static bool
-push(int index, const UjobsTicket *ticket, UjobsLane *lane, UjobsHeapItem item)
+bool
+ujobs_admit_push(int index, const UjobsTicket *ticket, UjobsLane *lane, UjobsHeapItem item)
 {
 	UjobsHand	   *hand = ujobs_hand_at(index);
 
@@ -138,14 +122,14 @@ fill(int index, int quantum)
 		if (second != NULL && second->due.size > 0 &&
 			ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, ujobs_heap_top(&second->due), &item) < 0)
 			break;
-		if (ujobs_hand_has(item.id) || is_suspect(item.id))
+		if (ujobs_hand_has(item.id) || ujobs_suspect_waits(item.id))
 		{
 			(void) ujobs_heap_pop(&lane->due);
 			continue;
 		}
-		if (ujobs_hand_deaths(item.id) >= MAX_DEATHS)
+		if (ujobs_hand_deaths(item.id) >= UJOBS_MAX_DEATHS)
 			ticket.flags = UJOBS_TICKET_BLAME;
-		if (!push(index, &ticket, lane, item))
+		if (!ujobs_admit_push(index, &ticket, lane, item))
 			break;
 		(void) ujobs_heap_pop(&lane->due);
 		n++;
@@ -169,8 +153,8 @@ waiting_for(Oid role)
 	return n;
 }
 
-static int
-hands_of(Oid role)
+int
+ujobs_admit_hands_of(Oid role)
 {
 	int			n = 0;
 
@@ -183,7 +167,7 @@ hands_of(Oid role)
 static int
 quantum_for(const UjobsHand *hand, int room)
 {
-	int64		share = waiting_for(hand->role) / Max(hands_of(hand->role), 1);
+	int64		share = waiting_for(hand->role) / Max(ujobs_admit_hands_of(hand->role), 1);
 
 	return (int) Min((int64) room, Max(share, 1));
 }
@@ -202,7 +186,7 @@ serve(int index, TimestampTz now)
 	int			total = 0;
 	bool		was_idle = ujobs_hand_load(hand) == 0;
 
-	if (hand->state == UJOBS_SLOT_STARTING || !may_start_work(hand))
+	if (hand->state == UJOBS_SLOT_STARTING || hand->leaving || !may_start_work(hand))
 		return 0;
 	/* Enough in hand, or its job is slow: nothing is to wait behind that one. */
 	if (!was_idle && (ujobs_hand_load(hand) > depth / 2 || now - hand->synced >= UJOBS_SLOW_US))
@@ -265,7 +249,7 @@ steal_for_idle(TimestampTz now)
 		UjobsHand  *hand = ujobs_hand_at(i);
 		int			richest;
 
-		if (!hand->used || hand->state != UJOBS_SLOT_IDLE || ujobs_hand_load(hand) > 0 ||
+		if (!hand->used || hand->leaving || hand->state != UJOBS_SLOT_IDLE || ujobs_hand_load(hand) > 0 ||
 			!may_start_work(hand))
 			continue;
 		richest = richest_of(hand->role);
@@ -292,57 +276,6 @@ somebody_waits_for_a_limit(void)
 	return false;
 }
 
-/* Suspects run one by one while nothing else does. */
-static void
-serve_suspects(TimestampTz now)
-{
-	UjobsTicket *ticket = linitial(suspects);
-	Oid			role = InvalidOid;
-
-	if (suspect_running || busy_hands() > 0)
-		return;
-	for (int i = 0; i < ujobs_lane_count(); i++)
-	{
-		if (ujobs_lane_at(i)->key.definition_id == ticket->definition_id)
-			role = ujobs_lane_at(i)->role;
-	}
-	if (!OidIsValid(role))
-	{
-		/* Its row is gone. */
-		ujobs_crashmark_clear(MyDatabaseId, ticket->id);
-		suspects = list_delete_first(suspects);
-		return;
-	}
-	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
-	{
-		if (ujobs_hand_at(i)->used && ujobs_hand_at(i)->role == role && ujobs_hand_at(i)->state == UJOBS_SLOT_IDLE)
-		{
-			if (push(i, ticket, NULL, (UjobsHeapItem) {ticket->id, now, 0}))
-			{
-				suspect_running = true;
-				suspects = list_delete_first(suspects);
-				ujobs_slot_wake(i);
-			}
-			return;
-		}
-	}
-	ujobs_recruit(role, hands_of(role) == 0, now);
-}
-
-void
-ujobs_admit_suspect(int64 id, int32 definition_id)
-{
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	UjobsTicket *ticket = palloc0(sizeof(UjobsTicket));
-
-	ticket->id = id;
-	ticket->definition_id = definition_id;
-	ticket->flags = UJOBS_TICKET_SUSPECT;
-	ticket->batch = 1;
-	suspects = lappend(suspects, ticket);
-	MemoryContextSwitchTo(old);
-}
-
 /* More executors, for roles whose jobs nobody can take at once. */
 static void
 recruit(TimestampTz now)
@@ -354,9 +287,9 @@ recruit(TimestampTz now)
 		if (lane->due.size == 0 || !may_take(lane, NULL))
 			continue;
 		if (ujobs_guc_max_running > 0 && ujobs_crew_size() >= ujobs_guc_max_running &&
-			hands_of(lane->role) > 0)
+			ujobs_admit_hands_of(lane->role) > 0)
 			continue;
-		ujobs_recruit(lane->role, hands_of(lane->role) == 0, now);
+		ujobs_recruit(lane->role, ujobs_admit_hands_of(lane->role) == 0, now);
 	}
 }
 
@@ -365,12 +298,10 @@ ujobs_admit_assign(TimestampTz now)
 {
 	int			given;
 
-	look_at = DT_NOEND;
+	look_at = ujobs_suspect_next(now);
 	ujobs_recruit_round();
-	if (suspects != NIL || suspect_running)
+	if (ujobs_suspect_serve(now))
 	{
-		if (suspects != NIL)
-			serve_suspects(now);
 		look_at = now + SUSPECT_LOOK_US;
 		return;
 	}
@@ -386,16 +317,6 @@ ujobs_admit_assign(TimestampTz now)
 	} while (given > 0);
 	steal_for_idle(now);
 	recruit(now);
-}
-
-void
-ujobs_admit_suspect_back(int64 id, int32 definition_id)
-{
-	suspect_running = false;
-	if (definition_id != 0)
-		ujobs_admit_suspect(id, definition_id);
-	else
-		ujobs_crashmark_clear(MyDatabaseId, id);
 }
 
 TimestampTz

@@ -5,6 +5,7 @@
 #define UJOBS_WORKER_ADMIT_H
 
 #include "core/shmem.h"
+#include "worker/lane.h"
 
 extern void ujobs_admit_init(UjobsArea *area);
 
@@ -14,10 +15,10 @@ extern void ujobs_admit_assign(TimestampTz now);
 /* When to look again, or DT_NOEND. */
 extern TimestampTz ujobs_admit_next(void);
 
-/* A job that was running when the server crashed: it runs alone before anything else. */
-extern void ujobs_admit_suspect(int64 id, int32 definition_id);
+/* For suspect.c: one ticket to one executor; false when its ring is full. */
+extern bool ujobs_admit_push(int index, const UjobsTicket *ticket, UjobsLane *lane, UjobsHeapItem item);
 
-/* From the crew: the suspect's executor is finished with it (definition 0), or died with it. */
-extern void ujobs_admit_suspect_back(int64 id, int32 definition_id);
+/* Executors of the role that are alive. */
+extern int	ujobs_admit_hands_of(Oid role);
 
 #endif							/* UJOBS_WORKER_ADMIT_H */

@@ -17,6 +17,7 @@
 #include "worker/crew.h"
 #include "worker/hand.h"
 #include "worker/recruit.h"
+#include "worker/suspect.h"
 
 static UjobsArea *area;
 static bool any_cancelled = false;
@@ -35,10 +36,22 @@ finished_one(UjobsHand *hand, TimestampTz now)
 	UjobsTicket *ticket = &hand->ticket[hand->head++ % UJOBS_RING_SIZE];
 
 	ujobs_hand_kind_remove(hand, ticket->definition_id);
-	if (ticket->flags & UJOBS_TICKET_SUSPECT)
-		ujobs_admit_suspect_back(ticket->id, 0);
+	ujobs_suspect_ended(ticket->id);
 	ujobs_hand_clear_deaths(ticket->id);
 	ujobs_hand_forget(ticket->id, now);
+}
+
+/* A suspect that did not come to its end is one still. */
+static bool
+suspect_again(const UjobsTicket *ticket)
+{
+	UjobsOutstanding *o = hash_search(ujobs_hand_outstanding(), &ticket->id, HASH_FIND, NULL);
+
+	if ((ticket->flags & UJOBS_TICKET_SUSPECT) == 0 || o == NULL || o->lane == NULL)
+		return false;
+	ujobs_suspect_add(ticket->id, ticket->definition_id, o->lane->key.queue, 0);
+	(void) hash_search(ujobs_hand_outstanding(), &ticket->id, HASH_REMOVE, NULL);
+	return true;
 }
 
 /* An executor went with tickets in its hand; the first of them may be why. */
@@ -58,15 +71,10 @@ bury(int index, bool died, TimestampTz now)
 			int			n = ujobs_hand_count_death(ticket->id);
 
 			if (n > 1)
-				not_before = now + ((int64) 500000 << Min(n, 6));
+				not_before = now + ((int64) 100000 << Min(n, 8));
 		}
 		first = false;
-		if (ticket->flags & UJOBS_TICKET_SUSPECT)
-		{
-			ujobs_admit_suspect_back(ticket->id, ticket->definition_id);
-			(void) hash_search(ujobs_hand_outstanding(), &ticket->id, HASH_REMOVE, NULL);
-		}
-		else
+		if (!suspect_again(ticket))
 			ujobs_hand_put_back(ticket->id, not_before, now);
 	}
 	if (hand->state == UJOBS_SLOT_STARTING)
@@ -112,6 +120,7 @@ sync_hand(int index, TimestampTz now)
 		ujobs_recruit_arrived(hand->role);
 	n = (int) (slot.taken - hand->done);
 	hand->state = slot.state;
+	hand->leaving = slot.leave;
 	hand->done = slot.taken;
 	if (n > 0)
 		learn_pace(hand, n, now);
@@ -193,6 +202,8 @@ ujobs_crew_adopt(void)
 
 			hand->ticket[hand->tail++ % UJOBS_RING_SIZE] = ticket;
 			ujobs_hand_kind_add(hand, ticket.definition_id);
+			if (ticket.flags & UJOBS_TICKET_SUSPECT)
+				ujobs_suspect_adopt();
 			ujobs_hand_remember(&ticket, NULL, (UjobsHeapItem) {ticket.id, 0, 0});
 		}
 	}

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/namespace.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -33,6 +34,7 @@
 #include "worker/hand.h"
 #include "worker/lane.h"
 #include "worker/scheduler.h"
+#include "worker/suspect.h"
 #include "worker/worker.h"
 
 #define HINTS_AT_ONCE 256
@@ -50,6 +52,7 @@ static bool config_changed = false;
 static bool unsettled = false;	/* no origin row yet */
 static MemoryContext loop_memory;
 static char database_name[NAMEDATALEN];
+static Oid	store;				/* schema ujobs_internal */
 
 /* ---- birth and death ---- */
 
@@ -123,6 +126,7 @@ extension_is_here(void)
 	StartTransactionCommand();
 	strlcpy(database_name, get_database_name(MyDatabaseId), NAMEDATALEN);
 	here = OidIsValid(ujobs_identity_extension_owner());
+	store = get_namespace_oid("ujobs_internal", true);
 	CommitTransactionCommand();
 	return here;
 }
@@ -149,8 +153,11 @@ look_at_home(void)
 
 /* ---- jobs that were running when the server crashed ---- */
 
-/* Its attempt counts: written with synchronous commit, or the next crash would lose it. */
-static void
+/*
+ * Its attempt counts: written with synchronous commit, or the next crash would
+ * lose it.  False: it was the last one.
+ */
+static bool
 convict(UjobsJob *job)
 {
 	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
@@ -167,31 +174,37 @@ convict(UjobsJob *job)
 	ujobs_identity_enter(&identity);
 	(void) ujobs_job_settle(job, &verdict, GetCurrentTimestamp());
 	ujobs_identity_leave(&identity);
+	job->due_at = verdict.due_at;
+	return verdict.outcome == UJOBS_OUTCOME_RETRY;
 }
 
 static void
 hear_suspect(const UjobsSuspect *suspect)
 {
-	bool		guilty = suspect->alone || suspect->crashes > 1;
+	bool		guilty = suspect->alone || suspect->crashes > (suspect->was_trusted ? 2 : 1);
 	UjobsJob   *job;
 	List	   *jobs;
+	bool		again;
 
+	if (suspect->trusted || ujobs_hand_has(suspect->job_id))
+	{
+		ujobs_suspect_adopt();
+		return;					/* it was not this one, or it is on trial since before this process began */
+	}
 	ujobs_worker_begin();
 	jobs = ujobs_job_fetch(&suspect->job_id, 1, GetCurrentTimestamp());
 	job = jobs == NIL ? NULL : linitial(jobs);
-	if (job != NULL && guilty)
-		convict(job);
-	else if (job != NULL)
-		ujobs_admit_suspect(job->id, job->definition_id);
+	again = job != NULL && (!guilty || convict(job));
+	if (again)
+		ujobs_suspect_add(job->id, job->definition_id, job->queue, job->due_at);
 	ujobs_worker_commit();
-	if (job == NULL)
+	if (!again)
 		ujobs_crashmark_clear(MyDatabaseId, suspect->job_id);
 	else if (guilty)
-	{
-		ujobs_crashmark_clear(MyDatabaseId, suspect->job_id);
+		ujobs_crashmark_keep(MyDatabaseId, suspect->job_id);
+	if (job != NULL && guilty)
 		ereport(LOG, (errmsg("job " INT64_FORMAT " was running when the server crashed: its attempt counts",
 							 suspect->job_id)));
-	}
 }
 
 static void
@@ -302,16 +315,19 @@ next_instant(TimestampTz now)
 	return next;
 }
 
-/* DROP EXTENSION: nothing is left to serve. */
+/* DROP EXTENSION: nothing is left to serve, or another store by now, of which nothing is known. */
 static void
 leave_without_extension(void)
 {
-	if (extension_is_here())
+	Oid			served = store;
+	bool		here = extension_is_here();
+
+	if (here && store == served)
 		return;
 	ujobs_crew_terminate();
 	ujobs_scheduler_stop(engine);
 	set_state(UJOBS_ENGINE_DOWN);
-	proc_exit(0);
+	proc_exit(here ? 1 : 0);	/* 1: start again, for the new one */
 }
 
 /* Definitions are needed with the hints that follow them: before any ticket goes out. */
@@ -350,7 +366,26 @@ await_home(void)
 
 /* ---- stop ---- */
 
-/* In-flight work may finish until drain_timeout, the rest is given back. */
+/* Did somebody call start_workers meanwhile? */
+static bool
+is_wanted_again(void)
+{
+	UjobsHome	home;
+
+	take_hints(GetCurrentTimestamp());
+	if (!config_changed)
+		return false;
+	config_changed = false;
+	ujobs_worker_begin();
+	home = ujobs_home_check();
+	ujobs_worker_commit();
+	return home == UJOBS_HOME_OWN;
+}
+
+/*
+ * In-flight work may finish until drain_timeout, the rest is given back.
+ * Returns only when the engine is to go on.
+ */
 static void
 drain_and_leave(UjobsEngineState after)
 {
@@ -368,6 +403,12 @@ drain_and_leave(UjobsEngineState after)
 		}
 		ujobs_worker_wait(terminated ? 100 : Min(ujobs_worker_ms_until(deadline), 1000));
 		(void) ujobs_crew_sync(GetCurrentTimestamp());
+		if (is_wanted_again())
+		{
+			dirty = true;
+			set_state(UJOBS_ENGINE_RUNNING);
+			return;
+		}
 	}
 	ujobs_scheduler_stop(engine);
 	leave(after);
@@ -415,6 +456,7 @@ ujobs_dispatcher_main(Datum arg)
 	birth(DatumGetObjectId(arg));
 	ujobs_crew_adopt();
 	set_state(UJOBS_ENGINE_RUNNING);
+	engine->no_worker = false;
 	hear_suspects();
 	for (;;)
 	{

@@ -13,6 +13,7 @@
 #include "worker/lane.h"
 
 #define UJOBS_SLOW_US 5000		/* a job that runs so long is slow: nothing waits behind it */
+#define UJOBS_MAX_DEATHS 5		/* of executors; then their job is blamed */
 #define UJOBS_HAND_KINDS 16		/* definitions that one ring may mix */
 
 /* How many tickets of a definition an executor holds. */
@@ -29,6 +30,7 @@ typedef struct UjobsHand
 	uint32		generation;
 	Oid			role;
 	UjobsSlotState state;
+	bool		leaving;		/* asked to go: it begins nothing more */
 	uint64		done;			/* of the slot's `taken`, as of the last sync */
 	uint32		head;
 	uint32		tail;

@@ -167,6 +167,8 @@ start_dispatcher(Known *k, UjobsEngine *engine, TimestampTz now)
 					(errmsg("could not start a ujobs dispatcher: max_worker_processes is exhausted"),
 					 errhint("Raise max_worker_processes.")));
 		complained = true;
+		if (engine != NULL)
+			engine->no_worker = true;
 		k->not_before = now + 10 * USECS_PER_SEC;
 		return false;
 	}

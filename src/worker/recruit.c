@@ -22,6 +22,8 @@
 #define PATIENCE_US 5000
 #define RETRY_FULL_US 50000		/* all slots are taken: look again so soon */
 #define RETRY_NO_PROCESS_US 1000000
+#define EVICT_IDLE_US 200000	/* so long after the last one an idle executor is asked to leave */
+#define EVICT_BUSY_US 1000000	/* and a busy one, which may take its time */
 #define MAX_ROLES 64
 
 typedef struct Role
@@ -162,7 +164,11 @@ find_idle(Oid role)
 	return index;
 }
 
-/* Nobody idles, but a role has nobody: the largest crew gives one up after its job. */
+/*
+ * Nobody idles, but a role has nobody: the largest crew gives one up after
+ * its job.  When every role has one only, the one that did most gives way:
+ * then roles and databases take turns.
+ */
 static int
 find_surplus(Oid role)
 {
@@ -181,10 +187,11 @@ find_surplus(Oid role)
 		for (int j = 0; j < UJOBS_MAX_SLOTS; j++)
 			n += slot[j].state != UJOBS_SLOT_FREE && slot[j].database == slot[i].database &&
 				slot[j].role == slot[i].role;
-		if (n > most || (n == 1 && best < 0 && slot[i].database == MyDatabaseId && slot[i].role != role))
+		if (n > most || (n == 1 && most == 1 &&
+						 (best < 0 || slot[i].jobs_done > slot[best].jobs_done)))
 		{
 			best = i;
-			most = Max(n, 1);
+			most = n;
 		}
 	}
 	return best;
@@ -193,17 +200,18 @@ find_surplus(Oid role)
 static void
 make_room(Oid role, bool needed, TimestampTz now)
 {
-	int			index = find_idle(role);
+	int			index;
 
 	next_look = Min(next_look, now + RETRY_FULL_US);
-	if (now - last_eviction < 200000)
+	if (now - last_eviction < EVICT_IDLE_US)
 		return;
-	if (index < 0 && needed)
+	index = find_idle(role);
+	if (index < 0 && needed && now - last_eviction >= EVICT_BUSY_US)
 		index = find_surplus(role);
 	if (index < 0)
 		return;
 	last_eviction = now;
-	ujobs_slot_ask_leave(index);
+	ujobs_slot_ask_leave_for(index, MyDatabaseId, role);
 }
 
 void

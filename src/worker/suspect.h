@@ -1,0 +1,31 @@
+/*
+ * suspect.h: jobs that were running when the server crashed.
+ *
+ * They run one by one, each for a while with nothing beside it, before
+ * anything else does: a second crash then tells which of them it was.
+ */
+#ifndef UJOBS_WORKER_SUSPECT_H
+#define UJOBS_WORKER_SUSPECT_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+
+extern void ujobs_suspect_add(int64 id, int32 definition_id, const char *queue, TimestampTz due_at);
+
+/* The job is not one to wait for a trial, but was one: a former dispatcher's, or found innocent. */
+extern void ujobs_suspect_adopt(void);
+
+/* It came to its end, whatever that was. */
+extern void ujobs_suspect_ended(int64 id);
+
+/* Is it waiting for its turn? */
+extern bool ujobs_suspect_waits(int64 id);
+
+/* Starts the next one when it may.  True: nothing else is to be started now. */
+extern bool ujobs_suspect_serve(TimestampTz now);
+
+/* When the next one comes due, or DT_NOEND. */
+extern TimestampTz ujobs_suspect_next(TimestampTz now);
+
+#endif							/* UJOBS_WORKER_SUSPECT_H */
