@@ -81,7 +81,7 @@ check_first(const Wait *wait, Oid role)
 				 errmsg("job " INT64_FORMAT " was written by this transaction", wait->id),
 				 errdetail("It cannot run before the transaction commits."),
 				 errhint("Commit first, then wait for the job.")));
-	if (wait->where.live && !ujobs_shmem_engine_serves())
+	if (wait->where.live && !ujobs_await_engine())
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(ENGINE_NOT_RUNNING)),
 				 errmsg("no engine serves this database"),

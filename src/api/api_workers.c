@@ -58,6 +58,7 @@ ujobs_sql_start_workers(PG_FUNCTION_ARGS)
 	ujobs_identity_leave(&identity);
 
 	announce_config();
+	ujobs_shmem_ask_engine(MyDatabaseId);
 	ujobs_wakeup_note_launcher();
 	if (!ujobs_spawn_has_launcher() && !ujobs_shmem_engine_serves())
 		spawn_once();

@@ -15,10 +15,13 @@
 
 #include "core/await.h"
 #include "core/compat.h"
+#include "core/shmem.h"
 #include "core/wakeup.h"
 
 #define LOOK_MS 1000			/* a lost wake-up costs this much at most */
 #define POLL_MS 50				/* the list of waiters is full */
+#define ENGINE_PATIENCE_US (INT64CONST(3) * USECS_PER_SEC)
+#define ENGINE_LOOK_MS 10
 
 static void
 unwait(int code, Datum index)
@@ -65,4 +68,19 @@ ujobs_await_job(int64 job_id, TimestampTz deadline, UjobsAwaitLook look, void *a
 	PG_END_ENSURE_ERROR_CLEANUP(unwait, Int32GetDatum(index));
 	ujobs_wakeup_unwait(index);
 	return ended;
+}
+
+bool
+ujobs_await_engine(void)
+{
+	TimestampTz deadline = GetCurrentTimestamp() + ENGINE_PATIENCE_US;
+
+	while (!ujobs_shmem_engine_serves())
+	{
+		if (!ujobs_shmem_engine_is_coming() || GetCurrentTimestamp() >= deadline)
+			return false;
+		ResetLatch(MyLatch);
+		sleep_until(deadline, ENGINE_LOOK_MS);
+	}
+	return true;
 }

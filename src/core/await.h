@@ -18,4 +18,10 @@ typedef bool (*UjobsAwaitLook) (void *arg);
  */
 extern bool ujobs_await_job(int64 job_id, TimestampTz deadline, UjobsAwaitLook look, void *arg);
 
+/*
+ * Does an engine serve this database?  One that is just being started, as
+ * after CREATE EXTENSION or start_workers, is given a few seconds.
+ */
+extern bool ujobs_await_engine(void);
+
 #endif							/* UJOBS_CORE_AWAIT_H */

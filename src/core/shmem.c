@@ -228,6 +228,29 @@ ujobs_shmem_engine_serves(void)
 		engine->state == UJOBS_ENGINE_RUNNING;
 }
 
+void
+ujobs_shmem_ask_engine(Oid database)
+{
+	UjobsEngine *engine = ujobs_shmem_engine(database, true);
+
+	if (engine != NULL)
+		engine->asked_at = GetCurrentTimestamp();
+}
+
+bool
+ujobs_shmem_engine_is_coming(void)
+{
+	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, false);
+
+	if (engine == NULL || engine->state == UJOBS_ENGINE_DOWN)
+	{
+		if (ujobs_shmem_control()->launcher_pid != 0)
+			return true;
+	}
+	return engine != NULL && (engine->state == UJOBS_ENGINE_RUNNING ||
+							  GetCurrentTimestamp() - engine->asked_at < 3 * USECS_PER_SEC);
+}
+
 int
 ujobs_shmem_find_running(int64 job_id, UjobsSlot *copy)
 {

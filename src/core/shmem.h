@@ -124,6 +124,7 @@ typedef struct UjobsEngine
 	Latch	   *scheduler_latch;
 	dsm_handle	area;			/* DSM_HANDLE_INVALID before the first start */
 	TimestampTz since;
+	TimestampTz asked_at;		/* when somebody last asked for a dispatcher */
 	TimestampTz hold_until;		/* DDL on the database: nobody starts before */
 	bool		no_worker;		/* max_worker_processes is exhausted */
 	pg_atomic_uint32 dirty;		/* hints were lost: rescan */
@@ -191,6 +192,12 @@ extern uint32 ujobs_queue_hash(const char *queue);
 
 /* Is a dispatcher alive and serving this database? */
 extern bool ujobs_shmem_engine_serves(void);
+
+/* Somebody asks for one: for a moment it is to be expected. */
+extern void ujobs_shmem_ask_engine(Oid database);
+
+/* None is, but one is to be expected: somebody asked for it, or a launcher keeps it. */
+extern bool ujobs_shmem_engine_is_coming(void);
 
 /* The slot that runs a job of this database now, or -1. */
 extern int	ujobs_shmem_find_running(int64 job_id, UjobsSlot *copy);
