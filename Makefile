@@ -9,7 +9,7 @@ PG_CPPFLAGS = -I$(CURDIR)/src -Wextra -Wno-unused-parameter -Wno-missing-field-i
 EXTRA_CLEAN = ujobs--$(EXTVERSION).sql
 
 # These set everything up themselves, so they must not need PGXS to be read.
-HOUSE_GOALS = check demo lint setup
+HOUSE_GOALS = bench check demo lint setup
 
 .PHONY: $(HOUSE_GOALS)
 
@@ -33,6 +33,10 @@ check:
 # pgbench and its settlement jobs; see examples/demo.
 demo:
 	@scripts/demo
+
+# Figures of this machine, about five minutes; see bench/README.md.
+bench:
+	@scripts/bench
 
 # The rules of the house alone.
 lint:

@@ -1,116 +1,85 @@
-#!/bin/bash
 # enqueue.sh: the rate of ujobs.enqueue beside a plain INSERT.
 #
-#     bench/enqueue.sh                   PG_CONFIG selects the server
-#     UJOBS_BENCH_SECONDS=2 UJOBS_BENCH_ROUNDS=5
-#
-# The plain table has the same columns and indexes and no constraints, and its
-# INSERT computes the same values, so the difference is what enqueueing does
-# beyond writing a row: find the definition, check the grant, render and
+# The plain table has the same columns and indexes and the same domains, and
+# its INSERT computes the same values, so the difference is what enqueueing
+# does beyond writing a row: find the definition, check the grant, render and
 # dedupe the key, tell the engine.  Both run as prepared statements in
-# transactions of their own.  Rounds alternate between the two, so that a
-# change of the machine's mood meets both; the figures are medians.
+# transactions of their own.  Rounds alternate between the two, and the ratio
+# is taken pair by pair, so that a change of the machine's mood meets both.
 #
-# The engine is stopped but for the last line: there it runs, and takes note
-# of jobs of a kind that only programs outside may claim.
-set -euo pipefail
-"$(dirname "$0")/../scripts/setup"
-. "$(dirname "$0")/../scripts/place.sh"
+# The engine is stopped but for the last row: there it runs, and takes note of
+# jobs of a kind that only programs outside may claim.
 
-seconds=${UJOBS_BENCH_SECONDS:-2}
-rounds=${UJOBS_BENCH_ROUNDS:-5}
-
-psql()
+# enqueue_pairs SERIES SYNCHRONOUS_COMMIT CLIENTS
+enqueue_pairs()
 {
-	as_tester "$SCRATCH/server/ujobs-bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "$SCRATCH/work/bench" -U postgres "$@"
-}
+	local round plain enqueue
 
-prepare()
-{
-	"$ROOT/scripts/server"
-	"$ROOT/scripts/cluster" start bench "fsync = on" "max_wal_size = 4GB" "shared_buffers = 256MB"
-	psql -d postgres -c "create database bench"
-	psql -d bench <<-'SQL'
-		create extension ujobs;
-		do 'begin perform ujobs.stop_workers(); end';
-		do $$ begin perform ujobs.define_external_job('bench', 'bench:{id}'); end $$;
-		create table plain (like ujobs_internal.job including defaults including identity);
-		alter table plain add primary key (id);
-		create unique index on plain (definition_id, tenant, key);
-		create index on plain (definition_id, queue, priority, due_at, id);
-	SQL
-	cat >"$SCRATCH/plain.pgbench" <<-'SQL'
-		\set k random(1, 1000000000000)
-		insert into plain (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, tenant, key, input) values (now(), now(), now(), 1, 10, 0, 3, gen_random_uuid(), 'default', '', 'bench:' || :k::bigint, jsonb_build_object('id', :k::bigint)) returning id;
-	SQL
-	cat >"$SCRATCH/enqueue.pgbench" <<-'SQL'
-		\set k random(1, 1000000000000)
-		select id from ujobs.enqueue('bench', jsonb_build_object('id', :k::bigint));
-	SQL
-}
-
-# Transactions a second of one script.
-rate()
-{
-	PGOPTIONS="-c synchronous_commit=$2" as_tester "$SCRATCH/server/ujobs-bin/pgbench" -n -M prepared \
-		-h "$SCRATCH/work/bench" -U postgres -c "$3" -j 2 -T "$seconds" -f "$SCRATCH/$1.pgbench" bench 2>/dev/null |
-		awk '/^tps/ { print $3 }'
-}
-
-median()
-{
-	sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
-}
-
-# measure SYNCHRONOUS_COMMIT CLIENTS ENGINE
-measure()
-{
-	local round plain enqueue result=$SCRATCH/rates
-
-	psql -d bench -c "truncate plain, ujobs_internal.job" -c "checkpoint"
-	: >"$result"
+	psql -c "truncate bench.plain, ujobs_internal.job" -c "checkpoint"
 	for ((round = 0; round < rounds; round++)); do
-		plain=$(rate plain "$1" "$2")
-		enqueue=$(rate enqueue "$1" "$2")
-		echo "$plain $enqueue" | awk '{ print $1, $2, $2 / $1 }' >>"$result"
+		plain=$(rate plain "$2" "$3")
+		enqueue=$(rate enqueue "$2" "$3")
+		# shellcheck disable=SC2046
+		note "$1" $(awk -v a="$plain" -v b="$enqueue" 'BEGIN { print a, b, b / a }')
 	done
-	printf '%-20s %7s %8s %12.0f %12.0f %7.2f\n' "$1" "$2" "$3" \
-		"$(cut -d' ' -f1 "$result" | median)" "$(cut -d' ' -f2 "$result" | median)" "$(cut -d' ' -f3 "$result" | median)"
 }
 
-# Rows a second of one statement that writes a million.
-measure_many()
+enqueue_report()
 {
-	local rows=1000000
-	local inputs="select array_agg(jsonb_build_object('id', n)) from generate_series(1, $rows) n"
-
-	psql -d bench -c "truncate plain, ujobs_internal.job" -c "checkpoint"
-	psql -d bench <<-SQL
-		create temp table at as select clock_timestamp() as t;
-		insert into plain (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, tenant, key, input)
-		select now(), now(), now(), 1, 10, 0, 3, gen_random_uuid(), 'default', '', 'bench:' || n, jsonb_build_object('id', n)
-		  from generate_series(1, $rows) n;
-		insert into at select clock_timestamp();
-		select from (select count(*) from ujobs.enqueue_many('bench', ($inputs))) x;
-		insert into at select clock_timestamp();
-		select format(E'\nA million rows by one statement: insert ... select %s rows/s, enqueue_many %s rows/s, ratio %s',
-		              round($rows / a), round($rows / b), round(a / b, 2))
-		  from (select extract(epoch from t - lag(t) over (order by t)) as a,
-		               extract(epoch from lead(t) over (order by t) - t) as b from at) x
-		 where a is not null and b is not null;
-	SQL
+	report "$1" 1 %d rows/s "INSERT, $2"
+	report "$1" 2 %d jobs/s "enqueue, $2"
+	report "$1" 3 %.2f "" "  enqueue / INSERT"
 }
 
-scratch_make
-prepare
-echo "$(psql -d postgres -c "select 'PostgreSQL ' || current_setting('server_version')"), $(nproc) cores, $rounds rounds of $seconds s"
-printf '%-20s %7s %8s %12s %12s %7s\n' synchronous_commit clients engine 'INSERT/s' 'enqueue/s' ratio
-for commit in off on; do
-	for clients in 1 8; do
-		measure "$commit" "$clients" stopped
+# Rows a second of one statement that writes many.
+enqueue_many_pairs()
+{
+	local round values rows=$1
+
+	for ((round = 0; round < rounds; round++)); do
+		values=$(psql <<-SQL
+			truncate bench.plain, ujobs_internal.job;
+			create temp table at as select clock_timestamp() as t;
+			insert into bench.plain (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, tenant, key, input)
+			select now(), now(), now(), 1, 10, 0, 3, gen_random_uuid(), 'default', '', 'bench:' || n, jsonb_build_object('id', n)
+			  from generate_series(1, $rows) n;
+			insert into at select clock_timestamp();
+			select from (select count(*) from ujobs.enqueue_many('outside',
+			             (select array_agg(jsonb_build_object('id', n)) from generate_series(1, $rows) n))) x \g /dev/null
+			insert into at select clock_timestamp();
+			select concat_ws(' ', round($rows / a), round($rows / b), round(a / b, 3))
+			  from (select extract(epoch from t - lag(t) over (order by t)) as a,
+			               extract(epoch from lead(t) over (order by t) - t) as b from at) x
+			 where a is not null and b is not null;
+		SQL
+		)
+		# shellcheck disable=SC2086
+		note enqueue-many $values
 	done
-done
-measure_many
-psql -d bench -c "do 'begin perform ujobs.start_workers(); end'"
-printf '\n'
-measure off 1 running
+}
+
+figure_enqueue()
+{
+	local commit clients many
+
+	many=$(scaled 100000)
+	psql -c "do 'begin perform ujobs.stop_workers(); perform ujobs.define_external_job(''outside'', ''outside:{id}''); end'"
+	for commit in off on; do
+		for clients in 1 8; do
+			enqueue_pairs "enqueue-$commit-$clients" "$commit" "$clients"
+		done
+	done
+	enqueue_many_pairs "$many"
+	psql -c "do 'begin perform ujobs.start_workers(); end'"
+	enqueue_pairs enqueue-running off 1
+	psql -c "truncate bench.plain, ujobs_internal.job"
+
+	heading "Enqueue beside a plain INSERT, one a transaction"
+	for commit in off on; do
+		for clients in 1 8; do
+			enqueue_report "enqueue-$commit-$clients" "synchronous_commit $commit, $clients client$([ "$clients" = 1 ] || echo s)"
+		done
+	done
+	enqueue_report enqueue-running "synchronous_commit off, 1 client, engine running"
+	enqueue_report enqueue-many "$many in one statement (enqueue_many)"
+}
