@@ -34,13 +34,8 @@
 #include "run/settle.h"
 #include "store/definition_store.h"
 #include "worker/executor.h"
+#include "worker/lesson.h"
 #include "worker/worker.h"
-
-#define SHRUNK_DEFINITIONS 16
-
-/* So often in a row a cancelled statement costs no attempt: a handler may cancel itself. */
-#define MAX_CANCELS 5
-#define CANCELLED_JOBS 8
 
 /* The process's state: one executor per process. */
 typedef struct Executor
@@ -56,20 +51,6 @@ typedef struct Executor
 	bool		may_commit;		/* its handler may have ended transactions */
 	char		synchronous_commit[32];
 	char		inherited_commit[32];	/* what ujobs.synchronous_commit = '' means */
-
-	/* After a failed batch the size is halved, after good ones it grows back. */
-	struct
-	{
-		int32		definition_id;
-		int			size;
-	}			shrunk[SHRUNK_DEFINITIONS];
-
-	/* Jobs given back after pg_cancel_backend. */
-	struct
-	{
-		int64		id;
-		int			times;
-	}			cancelled[CANCELLED_JOBS];
 } Executor;
 
 static Executor executor;
@@ -143,17 +124,6 @@ give_back(const UjobsJob *job)
 	ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, job->due_at);
 	ujobs_worker_commit();
 	MemoryContextSwitchTo(executor.run);
-}
-
-static int
-count_cancel(int64 id)
-{
-	int			i = id % CANCELLED_JOBS;
-
-	if (executor.cancelled[i].id != id)
-		executor.cancelled[i].times = 0;
-	executor.cancelled[i].id = id;
-	return ++executor.cancelled[i].times;
 }
 
 /* ---- one transaction ---- */
@@ -423,7 +393,7 @@ after_error(ErrorData *error, int n)
 	if (n > 1 || cancelled)
 		return;
 	if (!timed_out && error->sqlerrcode == ERRCODE_QUERY_CANCELED && got_cancel &&
-		count_cancel(job->id) <= MAX_CANCELS)
+		ujobs_lesson_forgive_cancel(job->id))
 	{
 		give_back(job);
 		return;
@@ -476,29 +446,6 @@ execute(const UjobsTicket *tickets, int n)
 
 /* ---- batches ---- */
 
-static int
-batch_size(const UjobsTicket *ticket)
-{
-	int			i = ticket->definition_id % SHRUNK_DEFINITIONS;
-
-	if (ticket->batch <= 1)
-		return 1;
-	if (executor.shrunk[i].definition_id != ticket->definition_id)
-		return ticket->batch;
-	return Min(executor.shrunk[i].size, ticket->batch);
-}
-
-static void
-batch_adapt(const UjobsTicket *ticket, bool good, int tried)
-{
-	int			i = ticket->definition_id % SHRUNK_DEFINITIONS;
-
-	if (good && executor.shrunk[i].definition_id != ticket->definition_id)
-		return;
-	executor.shrunk[i].definition_id = ticket->definition_id;
-	executor.shrunk[i].size = good ? Min(executor.shrunk[i].size * 2, 1000) : Max(tried / 2, 1);
-}
-
 static void
 done_with(int n)
 {
@@ -517,12 +464,12 @@ run_next(void)
 	if (!ujobs_slot_peek(executor.area, executor.slot, &next))
 		return false;
 	n = ujobs_slot_take(executor.area, executor.slot, tickets,
-						Min(batch_size(&next), UJOBS_RING_SIZE));
+						Min(ujobs_lesson_batch_size(&next), UJOBS_RING_SIZE));
 	if (n == 0)
 		return false;
 	good = execute(tickets, n);
 	if (n > 1)
-		batch_adapt(&tickets[0], good, n);
+		ujobs_lesson_batch_ended(&tickets[0], good, n);
 	if (good)
 	{
 		done_with(n);
