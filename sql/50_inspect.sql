@@ -61,7 +61,7 @@ create function ujobs_internal.ms(d interval) returns bigint
 -- the view above it, and a user's function would see the rows of others.
 create view ujobs_internal.live_row with (security_barrier) as
 select j.id, d.name, j.queue, (s.now).state, j.priority, (s.now).attempt, j.max_attempts,
-       case j.state when 'p' then j.due_at else j.run_at end as run_at,
+       case j.state when 'p' then j.due_at else coalesce(j.run_at, j.created_at) end as run_at,
        nullif(j.tenant, '') as tenant_id,
        case when s.access > 1 then j.key end as idempotency_key,
        j.run_id,
@@ -79,7 +79,7 @@ select j.id, d.name, j.queue, (s.now).state, j.priority, (s.now).attempt, j.max_
 
 create view ujobs_internal.finished_row with (security_barrier) as
 select h.id, d.name, h.queue, ujobs_internal.end_state(h.state) as state, h.priority, h.attempt, h.max_attempts,
-       h.run_at,
+       coalesce(h.run_at, h.created_at) as run_at,
        nullif(h.tenant, '') as tenant_id,
        case when s.access > 1 then h.key end as idempotency_key,
        h.run_id,

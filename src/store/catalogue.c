@@ -204,7 +204,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"insert into ujobs_internal.job\n"
 		"       (run_at, due_at, created_at, definition_id, enqueued_role, priority, max_attempts, queue,\n"
 		"       enqueued_by, traceparent, tenant, key, run_id, input)\n"
-		"values ($1, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)\n"
+		"values (nullif($1, $2), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)\n"
 		"    on conflict (definition_id, tenant, key) do nothing\n"
 		"returning id",
 		13, {TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, OIDOID, INT2OID, INT4OID, TEXTOID, TEXTOID, TEXTOID,
@@ -216,7 +216,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"insert into ujobs_internal.job\n"
 		"       (run_at, due_at, created_at, definition_id, enqueued_role, priority, max_attempts, queue,\n"
 		"       enqueued_by, traceparent, tenant, key, run_id, input, id)\n"
-		"select $1, $1, $2, $3, $4, $5, $6, $7, $8, $9, u.tenant, u.key, u.run_id, u.input, u.id\n"
+		"select nullif($1, $2), $1, $2, $3, $4, $5, $6, $7, $8, $9, u.tenant, u.key, u.run_id, u.input, u.id\n"
 		"  from unnest($10, $11, $12, $13, $14) with ordinality as u (tenant, key, run_id, input, id, n)\n"
 		" order by u.n\n"
 		"    on conflict (definition_id, tenant, key) do nothing\n"
@@ -587,7 +587,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		TRACE_OF
 		"  from (select j.id, d.name, d.retry, j.queue, (s.now).state, (s.now).attempt, j.max_attempts,\n"
 		"               j.key, j.run_id, j.created_at, j.last_error, j.tenant, j.traceparent, j.enqueued_by,\n"
-		"               case j.state when 'p' then j.due_at else j.run_at end as run_at,\n"
+		"               case j.state when 'p' then j.due_at else coalesce(j.run_at, j.created_at) end as run_at,\n"
 		"               null::timestamptz as finished_at, null::jsonb as result,\n"
 		"               ujobs_internal.row_access($2, d.owner, d.owner_name, j.enqueued_role) as access\n"
 		"          from ujobs_internal.job j\n"
@@ -604,7 +604,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		TRACE_OF
 		"  from (select h.id, d.name, d.retry, h.queue, ujobs_internal.end_state(h.state) as state, h.attempt,\n"
 		"               h.max_attempts, h.key, h.run_id, h.created_at, h.last_error, h.tenant, h.traceparent,\n"
-		"               h.enqueued_by, h.run_at, h.finished_at, h.result,\n"
+		"               h.enqueued_by, coalesce(h.run_at, h.created_at) as run_at, h.finished_at, h.result,\n"
 		"               ujobs_internal.row_access($2, d.owner, d.owner_name, h.enqueued_role) as access\n"
 		"          from ujobs_internal.job_history h\n"
 		"          left join ujobs_internal.definition d on d.id = h.definition_id\n"

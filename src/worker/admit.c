@@ -33,15 +33,20 @@ ujobs_admit_init(UjobsArea *my_area)
 	area = my_area;
 }
 
-/* How many tickets an executor should hold: AHEAD_US of its work, one at least. */
+/*
+ * How many tickets an executor should hold: AHEAD_US of its work, one at
+ * least; and two batches, or the commit that they share would be the smaller
+ * the longer it takes.  Batches of slow jobs are not hoarded.
+ */
 static int
 depth_of(const UjobsHand *hand)
 {
-	double		us = hand->job_us;
+	double		us = hand->job_us > 0 ? hand->job_us : FIRST_GUESS_US;
+	double		depth = Max(AHEAD_US / us, 1);
 
-	if (us <= 0)
-		us = FIRST_GUESS_US;
-	return (int) Min(Max(AHEAD_US / us, 1), UJOBS_RING_SIZE - 1);
+	if (us < UJOBS_SLOW_US)
+		depth = Max(depth, 2 * hand->batch);
+	return (int) Min(depth, UJOBS_RING_SIZE - 1);
 }
 
 static int

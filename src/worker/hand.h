@@ -38,6 +38,7 @@ typedef struct UjobsHand
 	UjobsHandKind kind[UJOBS_HAND_KINDS];
 	int			n_kinds;
 	double		job_us;			/* moving average */
+	int			batch;			/* of the last definition it was given */
 	TimestampTz synced;			/* when it last finished a job or began after idling */
 } UjobsHand;
 

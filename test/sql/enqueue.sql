@@ -25,7 +25,7 @@ returns table (tenant text, key text, input jsonb, queue text, priority smallint
                revision int, enqueued_by text, traceparent text, due interval)
 language sql as $$
     select j.tenant, j.key, j.input, j.queue, j.priority, j.max_attempts,
-           j.revision, j.enqueued_by, j.traceparent, j.run_at - j.created_at
+           j.revision, j.enqueued_by, j.traceparent, coalesce(j.run_at, j.created_at) - j.created_at
       from ujobs_internal.job j
       join ujobs_internal.definition d on d.id = j.definition_id
      where d.name = job
@@ -43,7 +43,7 @@ set ujobs.clock = '2026-03-08 06:59:59Z';
 
 -- Defaults come from the definition.
 select id is not null as id, run_id is not null as run_id, deduped from ujobs.enqueue('enqueue_plain', '{"id": 1}');
-select j.created_at, j.run_at, j.due_at, j.attempt, j.state, j.enqueued_role = 'postgres'::regrole as caller
+select j.created_at, coalesce(j.run_at, j.created_at) as run_at, j.due_at, j.attempt, j.state, j.enqueued_role = 'postgres'::regrole as caller
   from ujobs_internal.job j join ujobs_internal.definition d on d.id = j.definition_id where d.name = 'enqueue_plain';
 -- Every option.
 select deduped from ujobs.enqueue('enqueue_plain', '{"id": 2}', run_at => '2026-03-09 00:00Z', queue => 'other', priority => -5,
