@@ -65,6 +65,13 @@ database_to_leave(Node *node)
 	return NULL;
 }
 
+/* Perhaps this one: a rescan finds out. */
+static bool
+drops_extension(Node *node)
+{
+	return IsA(node, DropStmt) && castNode(DropStmt, node)->removeType == OBJECT_EXTENSION;
+}
+
 static bool
 anybody_left(const UjobsEngine *engine)
 {
@@ -178,6 +185,8 @@ utility_hook(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilit
 	run_previous(pstmt, text, read_only, context, params, environment, dest, qc);
 	if (commits_prepared)
 		ujobs_wakeup_rescan_now();
+	if (drops_extension(node) && ujobs_shmem_engine(MyDatabaseId, false) != NULL)
+		ujobs_wakeup_note_rescan();
 }
 
 void
