@@ -211,6 +211,7 @@ refuse_dropped(int64 id, const UjobsDefinition *definition)
 				(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
 				 errmsg("job definition \"%s\" of job " INT64_FORMAT " has been dropped",
 						definition->name, id),
+				 errdetail("A job runs under the definition it was enqueued for, never under a later one of the same name."),
 				 errhint("Define it again and enqueue a new job.")));
 }
 
@@ -244,6 +245,7 @@ refuse_step(int64 id, const char *step)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
 				 errmsg("job " INT64_FORMAT " has no step \"%s\"", id, step),
+				 errdetail("No attempt of it completed or began a step of that name."),
 				 errhint("Pass NULL to keep every step, or a name that ujobs.inspect_job shows.")));
 }
 

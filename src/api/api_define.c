@@ -17,6 +17,7 @@
 #include "utils/jsonb.h"
 
 #include "api/api_define.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "model/retry.h"
 #include "store/definition_store.h"
@@ -126,6 +127,7 @@ redefine(const UjobsDraft *stored, const UjobsDraft *asked, bool replace)
 	if (!replace)
 		refuse_conflict(asked->name, differences);
 	ujobs_define_update(stored->id, asked);
+	ujobs_define_awaken(stored->id, ujobs_clock_now());
 	return true;
 }
 

@@ -147,6 +147,7 @@ ujobs_sql_set_job_owner(PG_FUNCTION_ARGS)
 	ujobs_define_check_login(role, d->kind);
 	ujobs_identity_enter(&identity);
 	ujobs_define_set_owner(id, role, role_name);
+	ujobs_define_awaken(id, ujobs_clock_now());
 	ujobs_identity_leave(&identity);
 	ujobs_definition_invalidate();
 	PG_RETURN_VOID();

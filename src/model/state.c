@@ -44,6 +44,7 @@ ujobs_state_check(int64 job_id, UjobsState from, UjobsState to)
 				(errcode(UJOBS_ERRCODE(CORRUPT_STATE)),
 				 errmsg("job " INT64_FORMAT " cannot go from state \"%c\" to \"%c\"",
 						job_id, from ? (char) from : '-', to ? (char) to : '-'),
+				 errdetail("The table of transitions has no such one."),
 				 errhint("Run SELECT * FROM ujobs.check() and report what it shows.")));
 }
 

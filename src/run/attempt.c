@@ -174,6 +174,18 @@ result_to_jsonb(UjobsHandler *handler, Datum value, MemoryContext into)
 	return result;
 }
 
+/* What a function without a row returns: JSON null. */
+static Jsonb *
+json_null(MemoryContext into)
+{
+	MemoryContext old = MemoryContextSwitchTo(into);
+	JsonbValue	null = {.type = jbvNull};
+	Jsonb	   *result = JsonbValueToJsonb(&null);
+
+	MemoryContextSwitchTo(old);
+	return result;
+}
+
 static Jsonb *
 call_function(UjobsHandler *handler, Jsonb *input, MemoryContext into)
 {
@@ -187,8 +199,10 @@ call_function(UjobsHandler *handler, Jsonb *input, MemoryContext into)
 	pgstat_init_function_usage(fcinfo, &usage);
 	value = FunctionCallInvoke(fcinfo);
 	pgstat_end_function_usage(&usage, true);
-	if (fcinfo->isnull || handler->result_type == VOIDOID)
+	if (handler->result_type == VOIDOID)
 		return NULL;
+	if (fcinfo->isnull)
+		return json_null(into);
 	return result_to_jsonb(handler, value, into);
 }
 

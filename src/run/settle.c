@@ -20,8 +20,12 @@
 #define CAP_DETAIL 4096
 #define CAP_CONTEXT 4096
 
-/* How soon a job without handler or owner is looked at again. */
-#define MISSING_RECHECK_US (INT64CONST(10) * USECS_PER_SEC)
+/*
+ * How soon a job without handler or owner is looked at again: soon when they
+ * are few, and no more than a thousand a second when they are many.
+ */
+#define MISSING_RECHECK_US (INT64CONST(3) * USECS_PER_SEC)
+#define MISSING_SPACING_US INT64CONST(1000)
 
 static void
 push_text(JsonbParseState **state, const char *key, const char *value, int cap)
@@ -51,7 +55,7 @@ push_error(JsonbParseState **state, const ErrorData *error)
 	push_text(state, "name", info ? info->name : NULL, 64);
 	push_text(state, "message", error->message ? error->message : "missing error text", CAP_MESSAGE);
 	push_text(state, "detail", error->detail, CAP_DETAIL);
-	push_text(state, "hint", error->hint, CAP_DETAIL);
+	push_text(state, "hint", error->hint || info == NULL ? error->hint : info->fix, CAP_DETAIL);
 	push_text(state, "context", error->context, CAP_CONTEXT);
 	push_text(state, "schema", error->schema_name, NAMEDATALEN);
 	push_text(state, "table", error->table_name, NAMEDATALEN);
@@ -124,15 +128,30 @@ ujobs_settle_failure(const UjobsDefinition *definition, const UjobsJob *job,
 		verdict->reason = "dropped";
 }
 
+static TimestampTz
+missing_recheck(TimestampTz now)
+{
+	static TimestampTz last = 0;
+	TimestampTz due = ujobs_clock_add(now, MISSING_RECHECK_US);
+
+	if (ujobs_clock_is_virtual())
+		return due;
+	last = Max(due, last + MISSING_SPACING_US);
+	return last;
+}
+
 void
 ujobs_settle_missing(const UjobsJob *job, const char *what, TimestampTz now, UjobsVerdict *verdict)
 {
+	ErrorData  *error = ujobs_settle_make_error(UJOBS_ERRCODE(HANDLER_MISSING), what);
+
+	error->detail = pstrdup("The job waits, counting no attempt, until it is there again.");
 	memset(verdict, 0, sizeof(*verdict));
 	verdict->outcome = UJOBS_OUTCOME_SUSPENDED;
 	verdict->attempt = attempt_before(job);
-	verdict->due_at = ujobs_clock_add(now, MISSING_RECHECK_US);
+	verdict->due_at = missing_recheck(now);
 	verdict->reason = psprintf("UJ025: %s", what);
-	verdict->error = ujobs_settle_error(ujobs_settle_make_error(UJOBS_ERRCODE(HANDLER_MISSING), what));
+	verdict->error = ujobs_settle_error(error);
 }
 
 void

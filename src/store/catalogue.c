@@ -124,6 +124,17 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		" where id = $1",
 		3, {INT4OID, OIDOID, NAMEOID}
 	},
+	[UJOBS_SQL_DEFINE_AWAKEN] = {
+		"define_awaken",
+		"/* ujobs:define_awaken */\n"
+		"update ujobs_internal.job\n"
+		"   set due_at = $2\n"
+		" where definition_id = $1\n"
+		"   and state = 's'\n"
+		"   and reason like 'UJ025:%'\n"
+		"   and due_at > $2",
+		2, {INT4OID, TIMESTAMPTZOID}
+	},
 	[UJOBS_SQL_DEFINE_GRANT] = {
 		"define_grant",
 		"/* ujobs:define_grant */\n"

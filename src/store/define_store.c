@@ -117,6 +117,17 @@ ujobs_define_set_owner(int32 id, Oid owner, const char *owner_name)
 	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_SET_OWNER), &args);
 }
 
+void
+ujobs_define_awaken(int32 id, TimestampTz now)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int32GetDatum(id));
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	if (ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_AWAKEN), &args).rows > 0)
+		ujobs_wakeup_note_rescan();
+}
+
 static void
 change_grant(UjobsStatementId statement, int32 id, char privilege, Oid role, const char *role_name)
 {

@@ -47,6 +47,9 @@ extern void ujobs_define_update(int32 id, const UjobsDraft *draft);
 
 extern void ujobs_define_set_owner(int32 id, Oid owner, const char *owner_name);
 
+/* Jobs that wait for a missing handler or owner look again now: it may be another. */
+extern void ujobs_define_awaken(int32 id, TimestampTz now);
+
 /* privilege 'e' or 'w'; role InvalidOid is PUBLIC.  Granting twice is no error. */
 extern void ujobs_define_grant(int32 id, char privilege, Oid role, const char *role_name);
 extern void ujobs_define_revoke(int32 id, char privilege, Oid role, const char *role_name);

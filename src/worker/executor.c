@@ -48,6 +48,7 @@ typedef struct Executor
 	TimeoutId	timeout;
 	const UjobsJob *job;		/* running now, in `run` */
 	TimestampTz started_at;
+	int64		timeout_ms;		/* its own, 0 = none */
 	bool		may_commit;		/* its handler may have ended transactions */
 	char		synchronous_commit[32];
 	char		inherited_commit[32];	/* what ujobs.synchronous_commit = '' means */
@@ -162,7 +163,7 @@ log_if_slow(const UjobsJob *job, const UjobsCourse *course)
 							 course->name, job->attempt, ms)));
 }
 
-/* The clock of one attempt ran out, even if the handler caught the cancel. */
+/* The clock of one attempt ran out, even if the handler caught the cancel; after_error words it. */
 static void
 check_timeout(const UjobsCourse *course)
 {
@@ -171,9 +172,7 @@ check_timeout(const UjobsCourse *course)
 	if (timed_out)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(JOB_TIMEOUT)),
-				 errmsg("job ran longer than its timeout"),
-				 errdetail("The timeout is %lld ms.", (long long) course->timeout_ms),
-				 errhint("Raise the definition's timeout, or make the work shorter.")));
+				 errmsg("job ran longer than its timeout")));
 }
 
 static Jsonb *
@@ -184,6 +183,7 @@ run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 
 	executor.job = job;
 	executor.started_at = GetCurrentTimestamp();
+	executor.timeout_ms = course->timeout_ms;
 	executor.may_commit = course->handler.kind != UJOBS_KIND_ATOMIC;
 	timed_out = false;
 	ujobs_slot_begin_job(executor.slot, ticket, job->attempt, executor.started_at);
@@ -401,6 +401,7 @@ after_error(ErrorData *error, int n)
 	if (timed_out)
 	{
 		error = ujobs_settle_make_error(UJOBS_ERRCODE(JOB_TIMEOUT), "job ran longer than its timeout");
+		error->detail = psprintf("The timeout is %lld ms.", (long long) executor.timeout_ms);
 		error->hint = pstrdup("Raise the definition's timeout, or make the work shorter.");
 	}
 	record_failure(job, error);

@@ -333,6 +333,21 @@ set local ujobs.clock = '2026-03-08 07:00:10Z';
 select * from drain();
 select state, attempt from jobs where name = 'drain_proc';
 rollback;
+-- It looks again at once when the definition gets another handler.
+begin;
+set local ujobs.clock = '2026-03-08 07:00:00Z';
+create function drain_test.gone(input jsonb) returns int language sql as 'select 1';
+create function drain_test.found(input jsonb) returns int language sql as 'select null::int';
+select ujobs.define_job('drain_gone', 'drain_test.gone', '{id}', queue => 'drain') ->> 'name';
+select from ujobs.enqueue('drain_gone', '{"id": 1}');
+drop function gone;
+select * from drain();
+select jsonb_pretty(last_error) from jobs where name = 'drain_gone';
+select ujobs.define_job('drain_gone', 'drain_test.found', '{id}', queue => 'drain', replace => true) ->> 'name';
+select * from drain();
+-- A function that returns NULL, or no row: JSON null.
+select state, attempt, result, last_error from jobs where name = 'drain_gone';
+rollback;
 
 -- A handler can neither cancel nor retry its own job.
 begin;
