@@ -38,6 +38,7 @@
 typedef enum UjobsHintKind
 {
 	UJOBS_HINT_JOB,				/* a row may start at due_at */
+	UJOBS_HINT_RANGE,			/* many rows of a lane and priority, from (due_at, id) on */
 	UJOBS_HINT_GONE,			/* the job left the live table: interrupt its run */
 	UJOBS_HINT_DEFINITIONS,		/* definitions, grants or queues changed */
 	UJOBS_HINT_CONFIG			/* start_workers, stop_workers */

@@ -14,12 +14,15 @@
 
 #include "core/wakeup.h"
 
-#define MAX_NOTES 1024			/* beyond it a rescan is cheaper than hints */
+#define MAX_NOTES 1024			/* beyond it jobs are noted as ranges */
+#define MAX_RANGES 32
 #define MAX_FINISHED 1024
 
 static UjobsHint *notes = NULL;
 static int64 *finished = NULL;
+static UjobsHint ranges[MAX_RANGES];
 static int	n_notes = 0;
+static int	n_ranges = 0;
 static uint64 noted = 0;
 static int	n_finished = 0;
 static bool note_rescan = false;
@@ -30,7 +33,7 @@ static UjobsEngine *my_engine = NULL;	/* found at note time; entries never move 
 static void
 notes_clear(void)
 {
-	n_notes = n_finished = 0;
+	n_notes = n_ranges = n_finished = 0;
 	note_rescan = note_launcher = note_any = false;
 }
 
@@ -59,7 +62,7 @@ push_all(UjobsArea *area)
 		if (!ring_push(area, notes + i, Min(32, n_notes - i)))
 			return false;
 	}
-	return true;
+	return ring_push(area, ranges, n_ranges);
 }
 
 static void
@@ -104,7 +107,7 @@ publish(void)
 		wake_waiters(area);
 	if (n_notes == 0 && !note_rescan)
 		return;
-	if (note_rescan || area == NULL || !push_all(area))
+	if (area == NULL || !push_all(area) || note_rescan)
 		pg_atomic_write_u32(&my_engine->dirty, 1);
 	pg_memory_barrier();
 	if (my_engine->dispatcher_latch != NULL)
@@ -150,15 +153,44 @@ note_prepare(void)
 	}
 }
 
+/* One more job than is worth a hint: its lane has rows from the least of them on. */
+static void
+note_range(const UjobsHint *hint)
+{
+	for (int i = 0; i < n_ranges; i++)
+	{
+		UjobsHint  *range = &ranges[i];
+
+		if (range->definition_id != hint->definition_id || range->queue_hash != hint->queue_hash ||
+			range->priority != hint->priority)
+			continue;
+		if (hint->due_at < range->due_at || (hint->due_at == range->due_at && hint->id < range->id))
+		{
+			range->due_at = hint->due_at;
+			range->id = hint->id;
+		}
+		return;
+	}
+	if (n_ranges == MAX_RANGES)
+	{
+		note_rescan = true;
+		return;
+	}
+	ranges[n_ranges] = *hint;
+	ranges[n_ranges++].kind = UJOBS_HINT_RANGE;
+}
+
 void
 ujobs_wakeup_note(const UjobsHint *hint)
 {
 	note_prepare();
 	noted++;
-	if (n_notes == MAX_NOTES)
-		note_rescan = true;
-	else
+	if (n_notes < MAX_NOTES)
 		notes[n_notes++] = *hint;
+	else if (hint->kind == UJOBS_HINT_JOB)
+		note_range(hint);
+	else
+		note_rescan = true;
 }
 
 uint64

@@ -47,6 +47,7 @@ static UjobsEngine *engine;
 static TimestampTz reconcile_at = 0;
 static TimestampTz dirty_at = 0;	/* not before, when dirty */
 static bool dirty = true;
+static bool lane_missing = false;	/* a hint named a lane that is not known */
 static bool definitions_changed = false;
 static bool config_changed = false;
 static bool unsettled = false;	/* no origin row yet */
@@ -228,7 +229,11 @@ take_hint(const UjobsHint *hint, TimestampTz now)
 			if (ujobs_hand_has(hint->id))
 				ujobs_hand_again(hint);
 			else if (!ujobs_lane_hint(hint, now))
-				dirty = true;
+				lane_missing = true;
+			break;
+		case UJOBS_HINT_RANGE:
+			if (!ujobs_lane_range(hint, now))
+				lane_missing = true;
 			break;
 		case UJOBS_HINT_GONE:
 			ujobs_crew_cancel(hint->id);
@@ -267,7 +272,7 @@ rescan(TimestampTz now)
 	ujobs_lane_rescan(now);
 	ujobs_worker_commit();
 	end = GetCurrentTimestamp();
-	dirty = definitions_changed = false;
+	dirty = lane_missing = definitions_changed = false;
 	dirty_at = end + (end - now) * DIRTY_SHARE;
 	reconcile_at = end + Max((int64) ujobs_guc_poll_interval * 1000, (end - now) * RECONCILE_SHARE);
 }
@@ -280,6 +285,16 @@ reload_definitions(void)
 	ujobs_lane_reload_definitions();
 	ujobs_worker_commit();
 	definitions_changed = false;
+}
+
+static void
+discover(TimestampTz now)
+{
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+	ujobs_lane_discover(now);
+	ujobs_worker_commit();
+	lane_missing = false;
 }
 
 static void
@@ -342,8 +357,10 @@ one_round(void)
 		leave_without_extension();
 	if (now >= reconcile_at || (dirty && now >= dirty_at))
 		rescan(now);
-	else if (definitions_changed)
+	if (definitions_changed)
 		reload_definitions();
+	if (lane_missing)
+		discover(now);
 	refill(now);
 	ujobs_crew_reclaim_slow(now);
 	ujobs_admit_assign(now);

@@ -155,6 +155,46 @@ ujobs_lane_hint(const UjobsHint *hint, TimestampTz now)
 	return true;
 }
 
+/* What the window holds beyond its cursor is read again, in order. */
+static void
+forget_beyond_cursor(UjobsLane *lane)
+{
+	int			size = lane->due.size;
+
+	lane->due.size = 0;
+	for (int i = 0; i < size; i++)
+	{
+		UjobsHeapItem item = lane->due.item[i];
+
+		if (!beyond_cursor(lane, &item))
+			ujobs_heap_push(&lane->due, item);
+	}
+}
+
+bool
+ujobs_lane_range(const UjobsHint *hint, TimestampTz now)
+{
+	uint64		hash_key = hash_key_of(hint->definition_id, hint->queue_hash);
+	LaneEntry  *entry = hash_search(by_hash, &hash_key, HASH_FIND, NULL);
+	UjobsHeapItem first = {hint->id, hint->due_at, hint->priority};
+	UjobsLane  *lane;
+
+	if (entry == NULL || !entry->lane->loaded)
+		return false;
+	lane = entry->lane;
+	if (lane->outside)
+		return true;
+	if (hint->due_at > now)
+		lane->horizon = Min(lane->horizon, hint->due_at - 1);
+	else if (!beyond_cursor(lane, &first))
+	{
+		lane->cursor = (UjobsCursor) {hint->priority, hint->due_at, hint->id - 1};
+		lane->more = true;
+		forget_beyond_cursor(lane);
+	}
+	return true;
+}
+
 void
 ujobs_lane_fire(UjobsLane *lane, TimestampTz now)
 {
@@ -256,6 +296,19 @@ load_definition(UjobsLane *lane)
 		lane->role = ujobs_identity_extension_owner();
 }
 
+static bool
+is_among(const char *name, const List *names)
+{
+	ListCell   *lc;
+
+	foreach(lc, names)
+	{
+		if (strcmp(name, lfirst(lc)) == 0)
+			return true;
+	}
+	return false;
+}
+
 void
 ujobs_lane_reload_definitions(void)
 {
@@ -263,16 +316,8 @@ ujobs_lane_reload_definitions(void)
 
 	for (int i = 0; i < n_lanes; i++)
 	{
-		UjobsLane  *lane = lanes[i];
-		ListCell   *lc;
-
-		load_definition(lane);
-		lane->paused = false;
-		foreach(lc, paused)
-		{
-			if (strcmp(lane->key.queue, lfirst(lc)) == 0)
-				lane->paused = true;
-		}
+		load_definition(lanes[i]);
+		lanes[i]->paused = is_among(lanes[i]->key.queue, paused);
 	}
 	list_free_deep(paused);
 }
@@ -289,6 +334,24 @@ lane_reread(UjobsLane *lane, TimestampTz now)
 	lane->cursor = (UjobsCursor) {PG_INT16_MIN, DT_NOBEGIN, PG_INT64_MIN};
 	refill_due(lane, now);
 	refill_timers(lane, now);
+}
+
+void
+ujobs_lane_discover(TimestampTz now)
+{
+	UjobsLaneKey key = {PG_INT32_MIN, ""};
+	int			known = n_lanes;
+	List	   *paused = ujobs_dispatch_paused();
+
+	while (ujobs_dispatch_next_lane(&key))
+		(void) lane_of(&key);
+	for (int i = known; i < n_lanes; i++)
+	{
+		load_definition(lanes[i]);
+		lanes[i]->paused = is_among(lanes[i]->key.queue, paused);
+		lane_reread(lanes[i], now);
+	}
+	list_free_deep(paused);
 }
 
 void

@@ -47,6 +47,9 @@ extern UjobsLane *ujobs_lane_at(int index);
  */
 extern bool ujobs_lane_hint(const UjobsHint *hint, TimestampTz now);
 
+/* The same for many rows: the windows are made to read them from disk. */
+extern bool ujobs_lane_range(const UjobsHint *hint, TimestampTz now);
+
 /* An admitted row comes back, or is to be tried again at due_at. */
 extern void ujobs_lane_add(UjobsLane *lane, UjobsHeapItem item, TimestampTz now);
 
@@ -58,6 +61,9 @@ extern bool ujobs_lane_is_low(const UjobsLane *lane, TimestampTz now);
 
 /* Reads them. */
 extern void ujobs_lane_refill(UjobsLane *lane, TimestampTz now);
+
+/* Looks for lanes that are not known yet and reads those: a fraction of a rescan. */
+extern void ujobs_lane_discover(TimestampTz now);
 
 /* Reads all lanes anew from the rows. */
 extern void ujobs_lane_rescan(TimestampTz now);
