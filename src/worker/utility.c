@@ -5,14 +5,17 @@
 
 #include <signal.h>
 
+#include "access/xact.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "tcop/utility.h"
+#include "utils/acl.h"
 #include "utils/timestamp.h"
 
 #include "core/compat.h"
+#include "core/identity.h"
 #include "core/slot.h"
 #include "core/wakeup.h"
 #include "worker/utility.h"
@@ -69,7 +72,16 @@ database_to_leave(Node *node)
 static bool
 drops_extension(Node *node)
 {
-	return IsA(node, DropStmt) && castNode(DropStmt, node)->removeType == OBJECT_EXTENSION;
+	ListCell   *lc;
+
+	if (!IsA(node, DropStmt) || castNode(DropStmt, node)->removeType != OBJECT_EXTENSION)
+		return false;
+	foreach(lc, castNode(DropStmt, node)->objects)
+	{
+		if (strcmp(strVal(lfirst(lc)), "ujobs") == 0)
+			return true;
+	}
+	return false;
 }
 
 static bool
@@ -116,16 +128,11 @@ hold(UjobsEngine *engine, bool leave)
 	LWLockRelease(lock);
 }
 
-/* Not inlined: gcc 15 would see its variables live across the caller's PG_TRY. */
-static pg_noinline UjobsEngine *
-empty_database(const char *name)
+static void
+empty_engine(UjobsEngine *engine)
 {
-	Oid			database = get_database_oid(name, true);
-	UjobsEngine *engine = OidIsValid(database) ? ujobs_shmem_engine(database, false) : NULL;
 	TimestampTz deadline = GetCurrentTimestamp() + LEAVE_PATIENCE_US;
 
-	if (engine == NULL || !ujobs_compat_may_drop_database(database, GetUserId()))
-		return NULL;
 	hold(engine, true);
 	send_away(engine);
 	while (anybody_left(engine) && GetCurrentTimestamp() < deadline)
@@ -133,6 +140,18 @@ empty_database(const char *name)
 		CHECK_FOR_INTERRUPTS();
 		pg_usleep(5000);
 	}
+}
+
+/* Not inlined: gcc 15 would see its variables live across the caller's PG_TRY. */
+static pg_noinline UjobsEngine *
+empty_database(const char *name)
+{
+	Oid			database = get_database_oid(name, true);
+	UjobsEngine *engine = OidIsValid(database) ? ujobs_shmem_engine(database, false) : NULL;
+
+	if (engine == NULL || !ujobs_compat_may_drop_database(database, GetUserId()))
+		return NULL;
+	empty_engine(engine);
 	return engine;
 }
 
@@ -146,6 +165,37 @@ let_back(UjobsEngine *engine)
 	pg_atomic_write_u32(&control->launcher_rung, 1);
 	if (control->launcher_latch != NULL)
 		SetLatch(control->launcher_latch);
+}
+
+static UjobsEngine *held = NULL;	/* until this transaction ends */
+
+static void
+at_xact_end(XactEvent event, void *arg)
+{
+	if (held == NULL || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT))
+		return;
+	let_back(held);
+	held = NULL;
+}
+
+/*
+ * DROP EXTENSION locks the tables in its own order, executors in theirs:
+ * they would deadlock.  The engine comes back if the drop is rolled back.
+ */
+static void
+empty_for_drop(void)
+{
+	static bool registered = false;
+	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, false);
+
+	if (engine == NULL || held != NULL ||
+		!has_privs_of_role(GetUserId(), ujobs_identity_extension_owner()))
+		return;
+	if (!registered)
+		RegisterXactCallback(at_xact_end, NULL);
+	registered = true;
+	held = engine;
+	empty_engine(engine);
 }
 
 static void
@@ -182,6 +232,8 @@ utility_hook(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilit
 		PG_END_TRY();
 		return;
 	}
+	if (drops_extension(node))
+		empty_for_drop();
 	run_previous(pstmt, text, read_only, context, params, environment, dest, qc);
 	if (commits_prepared)
 		ujobs_wakeup_rescan_now();
