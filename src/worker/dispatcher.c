@@ -447,7 +447,7 @@ follow_config(void)
 static void
 birth(Oid database)
 {
-	ujobs_worker_signals(die, SIG_IGN);
+	ujobs_worker_signals(die, ujobs_worker_own_cancel);
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	ujobs_worker_settle_session("ujobs dispatcher");
 	SetConfigOption("lock_timeout", "1s", PGC_SUSET, PGC_S_OVERRIDE);

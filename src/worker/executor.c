@@ -66,7 +66,7 @@ on_cancel(SIGNAL_ARGS)
 {
 	if (!cancellable)
 		return;
-	got_cancel = true;
+	got_cancel |= !ujobs_worker_is_own_cancel();
 	StatementCancelHandler(postgres_signal_arg);
 }
 

@@ -83,7 +83,7 @@ birth(Oid database)
 	LWLock	   *lock = ujobs_shmem_control()->lock;
 	bool		taken;
 
-	ujobs_worker_signals(die, SIG_IGN);
+	ujobs_worker_signals(die, ujobs_worker_own_cancel);
 	engine = ujobs_shmem_engine(database, false);
 	if (engine == NULL)
 		proc_exit(0);

@@ -22,6 +22,19 @@
 #include "core/observe.h"
 #include "worker/worker.h"
 
+bool
+ujobs_worker_is_own_cancel(void)
+{
+	return get_timeout_indicator(LOCK_TIMEOUT, false);
+}
+
+void
+ujobs_worker_own_cancel(SIGNAL_ARGS)
+{
+	if (ujobs_worker_is_own_cancel())
+		StatementCancelHandler(postgres_signal_arg);
+}
+
 void
 ujobs_worker_signals(pqsigfunc on_terminate, pqsigfunc on_cancel)
 {

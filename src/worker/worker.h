@@ -19,6 +19,15 @@ typedef struct UjobsExecutorSpec
 	uint32		generation;
 } UjobsExecutorSpec;
 
+/*
+ * A SIGINT that is no pg_cancel_backend: lock_timeout interrupts its own
+ * process in this way.  For processes that nobody else may interrupt.
+ */
+extern void ujobs_worker_own_cancel(SIGNAL_ARGS);
+
+/* Did lock_timeout send the SIGINT at hand? */
+extern bool ujobs_worker_is_own_cancel(void);
+
 /* Handlers first, then unblock; SIGHUP reloads. */
 extern void ujobs_worker_signals(pqsigfunc on_terminate, pqsigfunc on_cancel);
 

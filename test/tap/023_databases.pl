@@ -159,6 +159,19 @@ is($three->(q{select string_agg(name || '=' || (result #>> '{}'), ' ' order by n
 $three->(q{create or replace function work(input jsonb) returns jsonb language sql as $$ select '"new"'::jsonb $$});
 is(job_result($node, 'work', database => 'three', input => '{"n": 3}'), 'new', 'a replaced one is used at once');
 
+# ---- somebody locks the engine's own tables ----
+
+my $locker = $node->background_psql('three', on_error_die => 1);
+my $offset = -s $node->logfile;
+$locker->query_safe('begin; lock table ujobs_internal.job');
+wait_until_log($node, qr/ujobs dispatcher .*canceling statement due to lock timeout/, $offset);
+$locker->query_safe('commit');
+$locker->quit;
+$three->(q{select ujobs.enqueue('work', '{"n": 50}')});
+wait_until_sql($node, q{select state = 'done' from ujobs.jobs where idempotency_key = '50'}, database => 'three');
+pass('the dispatcher does not wait for locks, and is back when they are gone');
+wait_until_engine($node, database => 'three');
+
 # ---- dump and restore ----
 
 $three->(<<'SQL');
