@@ -30,6 +30,7 @@
 #include "core/wakeup.h"
 #include "run/attempt.h"
 #include "run/course.h"
+#include "run/defaults.h"
 #include "run/session.h"
 #include "run/settle.h"
 #include "store/definition_store.h"
@@ -42,6 +43,7 @@ typedef struct Executor
 {
 	int			slot;
 	uint32		generation;
+	Oid			role;
 	UjobsArea  *area;
 	MemoryContext run;			/* reset before each batch */
 	MemoryContext job_memory;	/* reset before each handler */
@@ -547,20 +549,8 @@ loop(void)
 		if (GetCurrentTimestamp() >= leave_at)
 			return;
 		ujobs_worker_wait(ujobs_worker_ms_until(leave_at));
+		ujobs_defaults_follow(executor.role);
 	}
-}
-
-/* ALTER ROLE ... SET role applies to this session too. */
-static void
-become_owner(Oid role)
-{
-	SetConfigOption("role", "none", PGC_USERSET, PGC_S_OVERRIDE);
-	if (GetUserId() != role)
-		ereport(FATAL,
-				(errcode(ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION),
-				 errmsg("settings of role \"%s\" turn its sessions into another role's",
-						GetUserNameFromId(role, true)),
-				 errhint("Its jobs wait until ALTER ROLE ... RESET session_authorization.")));
 }
 
 static void
@@ -574,7 +564,8 @@ birth(int slot, const UjobsExecutorSpec *spec)
 	before_shmem_exit(at_exit_free, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(spec->database, spec->role, UJOBS_COMPAT_CONNECT_FLAGS);
 	ujobs_worker_settle_session("ujobs executor");
-	become_owner(spec->role);
+	ujobs_defaults_become(spec->role);
+	executor.role = spec->role;
 	strlcpy(executor.inherited_commit, GetConfigOption("synchronous_commit", false, false),
 			sizeof(executor.inherited_commit));
 	executor.area = ujobs_shmem_area(false);

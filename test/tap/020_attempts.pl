@@ -148,6 +148,13 @@ like($clean, qr/"pid": $executor/, 'all in one executor');
 
 # ---- settings of roles and databases ----
 
+$sql->(q{alter database postgres set ujobs.synchronous_commit = 'off'});
+$sql->(q{alter role postgres set work_mem = '9MB'});
+like($look->(), qr/"pid": $executor, .*"sync": "off", .*"work_mem": "9MB"/,
+	'an executor that was idle follows ALTER DATABASE and ALTER ROLE ... SET');
+$sql->(q{alter role postgres reset work_mem});
+$sql->(q{alter database postgres reset ujobs.synchronous_commit});
+
 $sql->(<<'SQL');
 create role app login createdb;
 grant all on schema public to app;
