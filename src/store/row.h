@@ -1,8 +1,7 @@
 /*
  * row.h: the columns of the two hot tables by number, and a job decoded.
  *
- * The numbers follow sql/10_tables.sql; a regression test compares them with
- * the catalog.
+ * The numbers follow sql/10_tables.sql; lint compares them.
  */
 #ifndef UJOBS_STORE_ROW_H
 #define UJOBS_STORE_ROW_H
