@@ -120,9 +120,8 @@ typedef struct UjobsEngine
 	Oid			database;
 	UjobsEngineState state;
 	pid_t		dispatcher_pid;
-	Latch	   *dispatcher_latch;	/* valid memory for ever, maybe stale */
+	Latch	   *volatile dispatcher_latch;	/* valid memory for ever, maybe stale; see ujobs_wakeup_ring */
 	pid_t		scheduler_pid;
-	Latch	   *scheduler_latch;
 	dsm_handle	area;			/* DSM_HANDLE_INVALID before the first start */
 	TimestampTz since;
 	TimestampTz asked_at;		/* when somebody last asked for a dispatcher */
@@ -136,7 +135,7 @@ typedef struct UjobsControl
 {
 	LWLock	   *lock;
 	pid_t		launcher_pid;
-	Latch	   *launcher_latch;
+	Latch	   *volatile launcher_latch;
 	pg_atomic_uint32 launcher_rung;	/* look at the databases again */
 	UjobsEngine engine[UJOBS_MAX_ENGINES];
 	UjobsSlot	slot[UJOBS_MAX_SLOTS];

@@ -88,6 +88,16 @@ wake_waiters(UjobsArea *area)
 	SpinLockRelease(&area->waiter_lock);
 }
 
+/* Read once: DROP EXTENSION may clear the place between a test and a second look. */
+void
+ujobs_wakeup_ring(Latch *volatile *latch)
+{
+	Latch	   *there = *latch;
+
+	if (there != NULL)
+		SetLatch(there);
+}
+
 static void
 publish(void)
 {
@@ -98,8 +108,7 @@ publish(void)
 		UjobsControl *control = ujobs_shmem_control();
 
 		pg_atomic_write_u32(&control->launcher_rung, 1);
-		if (control->launcher_latch != NULL)
-			SetLatch(control->launcher_latch);
+		ujobs_wakeup_ring(&control->launcher_latch);
 	}
 	if (my_engine == NULL)
 		return;
@@ -110,8 +119,7 @@ publish(void)
 	if (area == NULL || !push_all(area) || note_rescan)
 		pg_atomic_write_u32(&my_engine->dirty, 1);
 	pg_memory_barrier();
-	if (my_engine->dispatcher_latch != NULL)
-		SetLatch(my_engine->dispatcher_latch);
+	ujobs_wakeup_ring(&my_engine->dispatcher_latch);
 }
 
 static void
@@ -230,8 +238,7 @@ ujobs_wakeup_rescan_now(void)
 	if (engine == NULL)
 		return;
 	pg_atomic_write_u32(&engine->dirty, 1);
-	if (engine->dispatcher_latch != NULL)
-		SetLatch(engine->dispatcher_latch);
+	ujobs_wakeup_ring(&engine->dispatcher_latch);
 }
 
 void
@@ -239,8 +246,8 @@ ujobs_wakeup_dispatcher(void)
 {
 	if (my_engine == NULL)
 		my_engine = ujobs_shmem_engine(MyDatabaseId, false);
-	if (my_engine != NULL && my_engine->dispatcher_latch != NULL)
-		SetLatch(my_engine->dispatcher_latch);
+	if (my_engine != NULL)
+		ujobs_wakeup_ring(&my_engine->dispatcher_latch);
 }
 
 int

@@ -29,6 +29,9 @@ extern void ujobs_wakeup_note_launcher(void);
 /* Rescan now, outside any transaction's fate: COMMIT PREPARED, bulk loads. */
 extern void ujobs_wakeup_rescan_now(void);
 
+/* Set the latch that stands there, if any; safe anywhere, also while its owner goes. */
+extern void ujobs_wakeup_ring(Latch *volatile *latch);
+
 /* Set the dispatcher's latch now; safe anywhere. */
 extern void ujobs_wakeup_dispatcher(void);
 

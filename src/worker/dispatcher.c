@@ -81,8 +81,7 @@ at_exit(int code, Datum arg)
 			engine->state = UJOBS_ENGINE_DOWN;
 	}
 	LWLockRelease(control->lock);
-	if (control->launcher_latch != NULL)
-		SetLatch(control->launcher_latch);
+	ujobs_wakeup_ring(&control->launcher_latch);
 }
 
 /* One dispatcher per database: the entry in shared memory is the lock. */

@@ -90,10 +90,7 @@ birth(Oid database)
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	taken = engine->scheduler_pid != 0;
 	if (!taken)
-	{
 		engine->scheduler_pid = MyProcPid;
-		engine->scheduler_latch = MyLatch;
-	}
 	LWLockRelease(lock);
 	if (taken)
 		proc_exit(0);

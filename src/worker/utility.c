@@ -163,8 +163,7 @@ let_back(UjobsEngine *engine)
 	if (engine != NULL)
 		hold(engine, false);
 	pg_atomic_write_u32(&control->launcher_rung, 1);
-	if (control->launcher_latch != NULL)
-		SetLatch(control->launcher_latch);
+	ujobs_wakeup_ring(&control->launcher_latch);
 }
 
 static UjobsEngine *held = NULL;	/* until this transaction ends */
