@@ -167,6 +167,12 @@ ujobs_crashmark_recover(void)
 }
 
 void
+ujobs_crashmark_attach(void)
+{
+	(void) mark_map();
+}
+
+void
 ujobs_crashmark_set(int slot, Oid database, int64 job_id)
 {
 	Mark	   *m = mark_map();

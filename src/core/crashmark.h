@@ -30,6 +30,12 @@ typedef struct UjobsSuspect
  */
 extern void ujobs_crashmark_recover(void);
 
+/*
+ * Maps the file, unless it is or cannot be: what follows then neither logs
+ * nor allocates, and may stand under a spinlock.
+ */
+extern void ujobs_crashmark_attach(void);
+
 /* This executor now runs the job (0: none).  A plain store, no system call. */
 extern void ujobs_crashmark_set(int slot, Oid database, int64 job_id);
 

@@ -86,6 +86,7 @@ ujobs_slot_free(int index, uint32 generation, bool died)
 {
 	UjobsSlot  *slot = slot_at(index);
 
+	ujobs_crashmark_attach();
 	SpinLockAcquire(&slot->mutex);
 	if (slot->generation == generation && slot->state != UJOBS_SLOT_FREE)
 	{
