@@ -88,7 +88,10 @@ definition_relid(void)
 	return OidIsValid(schema) ? get_relname_relid("definition", schema) : InvalidOid;
 }
 
-/* Empties a stale cache.  Marked fresh first: what arrives meanwhile counts. */
+/*
+ * Empties a stale cache.  Marked fresh as soon as both tables are there, for
+ * memory may run out before; what the look-up after that lets arrive counts.
+ */
 static void
 cache_refresh(void)
 {
@@ -108,10 +111,10 @@ cache_refresh(void)
 	by_id = by_name = NULL;
 	MemoryContextReset(cache_context);
 	cached_relid = InvalidOid;
-	cache_stale = false;
 	by_id = make_table("ujobs definitions by id", sizeof(int32), sizeof(IdEntry), HASH_BLOBS);
 	by_name = make_table("ujobs definitions by name", UJOBS_MAX_NAME_BYTES + 1, sizeof(NameEntry),
 						 HASH_STRINGS);
+	cache_stale = false;
 	cached_relid = definition_relid();
 	if (!OidIsValid(cached_relid))
 		cache_stale = true;
