@@ -128,6 +128,7 @@ hold(UjobsEngine *engine, bool leave)
 	LWLockRelease(lock);
 }
 
+/* Who is cancelled here must still call let_back. */
 static void
 empty_engine(UjobsEngine *engine)
 {
@@ -144,14 +145,13 @@ empty_engine(UjobsEngine *engine)
 
 /* Not inlined: gcc 15 would see its variables live across the caller's PG_TRY. */
 static pg_noinline UjobsEngine *
-empty_database(const char *name)
+engine_to_send_away(const char *name)
 {
 	Oid			database = get_database_oid(name, true);
 	UjobsEngine *engine = OidIsValid(database) ? ujobs_shmem_engine(database, false) : NULL;
 
 	if (engine == NULL || !ujobs_compat_may_drop_database(database, GetUserId()))
 		return NULL;
-	empty_engine(engine);
 	return engine;
 }
 
@@ -218,10 +218,12 @@ utility_hook(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilit
 
 	if (leave != NULL)
 	{
-		UjobsEngine *engine = empty_database(leave);
+		UjobsEngine *engine = engine_to_send_away(leave);
 
 		PG_TRY();
 		{
+			if (engine != NULL)
+				empty_engine(engine);
 			run_previous(pstmt, text, read_only, context, params, environment, dest, qc);
 		}
 		PG_FINALLY();
