@@ -6,10 +6,12 @@
 #include <signal.h>
 
 #include "access/xact.h"
+#include "jit/jit.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "replication/slot.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -54,11 +56,15 @@ ujobs_worker_settle_session(const char *application_name)
 		{"statement_timeout", "0"},
 		{"lock_timeout", "0"},
 		{"idle_in_transaction_session_timeout", "0"},
+		{"transaction_timeout", "0"},	/* since 17 */
 	};
 
 	ujobs_clock_use_real();
 	for (int i = 0; i < lengthof(fixed); i++)
-		SetConfigOption(fixed[i][0], fixed[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+	{
+		if (GetConfigOption(fixed[i][0], true, false) != NULL)
+			SetConfigOption(fixed[i][0], fixed[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+	}
 	SetConfigOption("application_name", application_name, PGC_USERSET, PGC_S_OVERRIDE);
 }
 
@@ -112,6 +118,9 @@ ujobs_worker_recover(MemoryContext context)
 	MemoryContextSwitchTo(context);
 	AbortCurrentTransaction();
 	PortalErrorCleanup();
+	if (MyReplicationSlot != NULL)
+		ReplicationSlotRelease();
+	jit_reset_after_error();
 	MemoryContextSwitchTo(context);
 	RESUME_INTERRUPTS();
 }
