@@ -3,6 +3,10 @@
 begin;
 select no_plan();
 
+select is(e.extnamespace::regnamespace::text, 'pg_catalog',
+          'the extension is of no schema that somebody might drop, or might plant operators in before it is installed')
+  from pg_extension e where e.extname = 'ujobs';
+
 create role privileges_owner;
 create role privileges_member in role privileges_owner;
 create role privileges_enqueuer;
