@@ -186,7 +186,7 @@ define_engine_settings(void)
 							   NULL, NULL, NULL);
 	DefineCustomBoolVariable("ujobs.http_allow_private",
 							 "Lets http sinks reach addresses of this host's own networks.",
-							 NULL, &ujobs_guc_http_allow_private, false,
+							 "Without effect yet: this version has no sinks.", &ujobs_guc_http_allow_private, false,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("ujobs.max_running",
 							"Most running jobs in one database, inside and outside; 0 means no cap.",
