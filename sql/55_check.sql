@@ -1,0 +1,100 @@
+-- The invariants of the store, each a query for the rows that break it.
+
+create function ujobs.check(out rule text, out detail text) returns setof record
+    language sql stable security definer
+    set search_path = pg_catalog, pg_temp
+begin atomic
+    select 'job_definition', pg_catalog.format('job %s: there is no definition %s', j.id, j.definition_id)
+      from ujobs_internal.job j
+     where not exists (select from ujobs_internal.definition d where d.id = j.definition_id)
+    union all
+    select 'history_definition', pg_catalog.format('finished job %s: there is no definition %s', h.id, h.definition_id)
+      from ujobs_internal.job_history h
+     where not exists (select from ujobs_internal.definition d where d.id = h.definition_id)
+    union all
+    select 'grant_definition', pg_catalog.format('a grant to %s is for definition %s, which is not there', g.role_name, g.definition_id)
+      from ujobs_internal.definition_grant g
+     where not exists (select from ujobs_internal.definition d where d.id = g.definition_id)
+    union all
+    select 'definition_owner',
+           pg_catalog.format('definition "%s": its owner "%s" (%s) is %s', d.name, d.owner_name, d.owner,
+                             coalesce('now the name or number of another role, "' || r.rolname || '"', 'not a role'))
+      from ujobs_internal.definition d
+      left join pg_catalog.pg_roles r on r.oid = d.owner
+     where d.dropped_at is null
+       and r.rolname is distinct from d.owner_name
+    union all
+    select 'grant_role',
+           pg_catalog.format('definition %s: a grant to role "%s" (%s), which is %s', g.definition_id, g.role_name, g.role,
+                             coalesce('now "' || r.rolname || '"', 'not there'))
+      from ujobs_internal.definition_grant g
+      left join pg_catalog.pg_roles r on r.oid = g.role
+     where g.role <> 0
+       and r.rolname is distinct from g.role_name
+    union all
+    select 'definition_name', pg_catalog.format('definition "%s" is there %s times', d.name, pg_catalog.count(*))
+      from ujobs_internal.definition d
+     where d.dropped_at is null
+     group by d.name
+    having pg_catalog.count(*) > 1
+    union all
+    select 'job_key',
+           pg_catalog.format('%s live jobs of definition %s hold one key: %s', pg_catalog.count(*), j.definition_id,
+                             pg_catalog.string_agg(j.id::text, ', ' order by j.id))
+      from ujobs_internal.job j
+     group by j.definition_id, j.tenant || '', j.key || ''
+    having pg_catalog.count(*) > 1
+    union all
+    select 'job_state', pg_catalog.format('job %s: state "%s" is not one of a live job', j.id, j.state)
+      from ujobs_internal.job j
+     where j.state not in ('p', 's', 'l')
+    union all
+    select 'job_attempt',
+           pg_catalog.format('job %s: %s of %s attempts were made and it still waits to start', j.id, j.attempt, j.max_attempts)
+      from ujobs_internal.job j
+     where j.attempt < 0
+        or (j.state = 'p' and j.attempt >= j.max_attempts)
+    union all
+    select 'job_due_at', pg_catalog.format('job %s: due_at is %s, so nothing would ever start it', j.id, j.due_at)
+      from ujobs_internal.job j
+     where not pg_catalog.isfinite(j.due_at)
+       and not (j.state = 's' and j.due_at = 'infinity')
+    union all
+    select 'job_twice', pg_catalog.format('job %s is both live and finished', j.id)
+      from ujobs_internal.job j
+      join ujobs_internal.job_history h on h.id = j.id
+    union all
+    select 'history_twice', pg_catalog.format('finished job %s is in %s partitions', h.id, pg_catalog.count(*))
+      from ujobs_internal.job_history h
+     group by h.id
+    having pg_catalog.count(*) > 1
+    union all
+    select 'history_state', pg_catalog.format('finished job %s: state "%s" is not one of a finished job', h.id, h.state)
+      from ujobs_internal.job_history h
+     where h.state not in ('d', 'x', 'c')
+    union all
+    select 'history_slot',
+           pg_catalog.format('finished job %s is in partition %s and expires at %s: that is partition %s', h.id, h.slot,
+                             h.expires_at, ujobs_internal.history_slot(h.expires_at))
+      from ujobs_internal.job_history h
+     where h.expires_at - h.finished_at <= interval '30 days'  -- longer ones are moved as the ring turns
+       and h.slot <> ujobs_internal.history_slot(h.expires_at)
+    union all
+    select 'history_expiry', pg_catalog.format('finished job %s expires at %s, before it finished at %s', h.id, h.expires_at, h.finished_at)
+      from ujobs_internal.job_history h
+     where h.expires_at < h.finished_at
+    union all
+    select 'history_attempt', pg_catalog.format('finished job %s: %s attempts of %s', h.id, h.attempt, h.max_attempts)
+      from ujobs_internal.job_history h
+     where h.attempt < 0
+        or h.attempt > h.max_attempts
+        or (h.attempt = 0 and h.state = 'd')
+    union all
+    select 'history_error', pg_catalog.format('dead job %s has no error', h.id)
+      from ujobs_internal.job_history h
+     where h.state = 'x'
+       and h.last_error is null;
+end;
+comment on function ujobs.check() is
+'Every invariant of the store that does not hold: the rule''s name and the facts. No rows means healthy. Reads the tables in full. Write ujobs.check(): CHECK alone is a keyword.
+Example: SELECT * FROM ujobs.check();';
