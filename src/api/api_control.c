@@ -24,8 +24,6 @@
 #include "store/history_store.h"
 #include "store/job_store.h"
 
-#define RING_DAYS 30			/* a history row sits at most so far ahead in the ring */
-
 PG_FUNCTION_INFO_V1(ujobs_sql_cancel);
 PG_FUNCTION_INFO_V1(ujobs_sql_retry);
 PG_FUNCTION_INFO_V1(ujobs_sql_pause_queue);
@@ -113,8 +111,7 @@ plan_cancellation(int64 id, const UjobsDefinition *definition, const char *reaso
 
 	c.finished_at = ujobs_clock_now();
 	c.expires_at = ujobs_clock_add(c.finished_at, retention);
-	c.slot = ujobs_history_slot(Min(c.expires_at,
-									ujobs_clock_add(c.finished_at, RING_DAYS * USECS_PER_DAY)));
+	c.slot = ujobs_history_slot_for(c.finished_at, c.expires_at);
 	refuse_own_job(id);
 	if (ujobs_shmem_find_running(id, &slot) >= 0)
 	{

@@ -69,15 +69,13 @@ static UjobsCancelAll
 cancel_all_of(const char *name, int32 id, int64 retention)
 {
 	UjobsCancelAll cancel = {0};
-	TimestampTz farthest;
 
 	cancel.definition_id = id;
 	cancel.reason = psprintf("definition \"%s\" was dropped", name);
 	cancel.now = ujobs_clock_now();
 	cancel.keep = retention > 0;
 	cancel.expires_at = ujobs_clock_add(cancel.now, retention);
-	farthest = ujobs_clock_add(cancel.now, INT64CONST(30) * USECS_PER_DAY);
-	cancel.slot = ujobs_history_slot(Min(cancel.expires_at, farthest));
+	cancel.slot = ujobs_history_slot_for(cancel.now, cancel.expires_at);
 	return cancel;
 }
 

@@ -15,8 +15,6 @@
 #include "utils/snapmgr.h"
 #include "utils/xid8.h"
 
-#include "core/clock.h"
-#include "core/guc.h"
 #include "core/tally.h"
 #include "model/ring.h"
 #include "store/catalogue.h"
@@ -58,12 +56,9 @@ decode(const UjobsResult *result, UjobsWhere *where)
 static bool
 locate_in_history(int64 id, UjobsWhere *where)
 {
-	int64		retention = (int64) ujobs_guc_retention * USECS_PER_SEC;
-	int			newest = ujobs_history_slot(ujobs_clock_add(ujobs_clock_now(), retention));
-
-	for (int i = 0; i < UJOBS_HISTORY_SLOTS; i++)
+	for (int age = 0; age < UJOBS_HISTORY_SLOTS; age++)
 	{
-		int16		slot = (int16) ((newest - i + UJOBS_HISTORY_SLOTS) % UJOBS_HISTORY_SLOTS);
+		int16		slot = ujobs_history_slot_of_age(age);
 		UjobsResult result = read_history(id, slot);
 
 		if (result.rows == 0)

@@ -7,8 +7,6 @@
  */
 #include "postgres.h"
 
-#include "core/clock.h"
-#include "core/guc.h"
 #include "store/catalogue.h"
 #include "store/history_store.h"
 
@@ -24,12 +22,9 @@ slot_holds(int slot, int64 id)
 int
 ujobs_history_find(int64 id)
 {
-	int64		retention = (int64) ujobs_guc_retention * USECS_PER_SEC;
-	int			newest = ujobs_history_slot(ujobs_clock_add(ujobs_clock_now(), retention));
-
 	for (int age = 0; age < UJOBS_HISTORY_SLOTS; age++)
 	{
-		int			slot = (newest - age + UJOBS_HISTORY_SLOTS) % UJOBS_HISTORY_SLOTS;
+		int			slot = ujobs_history_slot_of_age(age);
 
 		if (slot_holds(slot, id))
 			return slot;

@@ -65,18 +65,6 @@ ujobs_job_retention(const UjobsDefinition *definition, UjobsOutcomeKind outcome)
 		USECS_PER_SEC;
 }
 
-/*
- * Longer retention than the ring has days: the row sits in the partition of
- * its 30th day and is renewed when that comes round.
- */
-static int16
-slot_for(TimestampTz now, TimestampTz expires_at)
-{
-	TimestampTz farthest = ujobs_clock_add(now, INT64CONST(30) * USECS_PER_DAY);
-
-	return ujobs_history_slot(Min(expires_at, farthest));
-}
-
 /* The current version of a row fetched in an earlier transaction; NULL: not ours. */
 static HeapTuple
 refetch(Relation table, const UjobsJob *job)
@@ -110,7 +98,7 @@ fill_done(const UjobsFinish *f, TimestampTz now, TimestampTz expires_at, Datum *
 		UjobsHistoryColumn column;
 		Datum		value;
 	}			set[] = {
-		{UJOBS_HISTORY_SLOT, Int16GetDatum(slot_for(now, expires_at))},
+		{UJOBS_HISTORY_SLOT, Int16GetDatum(ujobs_history_slot_for(now, expires_at))},
 		{UJOBS_HISTORY_STARTED_AT, TimestampTzGetDatum(f->started_at)},
 		{UJOBS_HISTORY_FINISHED_AT, TimestampTzGetDatum(now)},
 		{UJOBS_HISTORY_EXPIRES_AT, TimestampTzGetDatum(expires_at)},
@@ -136,7 +124,7 @@ keep_rows(Relation job_table, const UjobsFinish *finish, int n, TimestampTz now)
 	Datum	  **values = palloc(n * sizeof(Datum *));
 	bool	  **nulls = palloc(n * sizeof(bool *));
 
-	snprintf(name, sizeof(name), "job_history_%d", slot_for(now, expires_at));
+	snprintf(name, sizeof(name), "job_history_%d", ujobs_history_slot_for(now, expires_at));
 	history = ujobs_table_open(name, UJOBS_TABLE_WRITE);
 	for (int i = 0; i < n; i++)
 	{
@@ -204,7 +192,7 @@ static bool
 settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 {
 	TimestampTz expires_at = ujobs_clock_add(now, verdict->retention);
-	int16		slot = slot_for(now, expires_at);
+	int16		slot = ujobs_history_slot_for(now, expires_at);
 	UjobsArgs	args = {0};
 
 	ujobs_wakeup_note_finished(job->id);
