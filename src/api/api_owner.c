@@ -35,6 +35,15 @@ refuse_unknown(const char *name)
 			 errhint("Define it with ujobs.define_job, or correct the name.")));
 }
 
+static void
+refuse_owner(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("must be owner of job \"%s\"", name),
+			 errhint("Ask its owner, or a role that is a member of it, to do this.")));
+}
+
 /* The definition, for its owner alone. */
 static const UjobsDefinition *
 own_definition(const char *name)
@@ -44,11 +53,24 @@ own_definition(const char *name)
 	if (d == NULL)
 		refuse_unknown(name);
 	if (!ujobs_definition_may_control(d, GetUserId()))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be owner of job \"%s\"", name),
-				 errhint("Ask its owner, or a role that is a member of it, to do this.")));
+		refuse_owner(name);
 	return d;
+}
+
+/*
+ * Its row, locked; returns the id.  Asked again, because it may have changed
+ * hands, or be another of that name, since the cache was read.
+ */
+static int32
+lock_own(UjobsIdentity *identity, const char *name)
+{
+	UjobsDraft	stored;
+
+	if (!ujobs_define_lock(identity, name, &stored))
+		refuse_unknown(name);
+	if (!has_privs_of_role(identity->user, ujobs_definition_role(stored.owner, stored.owner_name)))
+		refuse_owner(name);
+	return stored.id;
 }
 
 /* ---- drop_job ---- */
@@ -83,22 +105,21 @@ static void
 drop(const char *name, int64 retention, bool force)
 {
 	UjobsIdentity identity;
-	UjobsDraft	stored;
+	int32		id;
 	int64		live;
 
 	ujobs_identity_enter(&identity);
-	if (!ujobs_define_lock(&identity, name, &stored))
-		refuse_unknown(name);	/* dropped while we waited */
-	live = ujobs_define_count_live(stored.id);
+	id = lock_own(&identity, name);
+	live = ujobs_define_count_live(id);
 	if (live > 0 && !force)
 		refuse_in_use(name, live);
 	if (live > 0)
 	{
-		UjobsCancelAll cancel = cancel_all_of(name, stored.id, retention);
+		UjobsCancelAll cancel = cancel_all_of(name, id, retention);
 
 		ujobs_define_cancel_all(&identity, &cancel);
 	}
-	ujobs_define_drop(stored.id, ujobs_clock_now());
+	ujobs_define_drop(id, ujobs_clock_now());
 	ujobs_identity_leave(&identity);
 	ujobs_definition_invalidate();
 }
@@ -134,7 +155,7 @@ ujobs_sql_set_job_owner(PG_FUNCTION_ARGS)
 	char	   *role_name = role_argument(fcinfo);
 	const UjobsDefinition *d = own_definition(name);
 	Oid			role = get_role_oid(role_name, false);
-	int32		id = d->id;
+	int32		id;
 	UjobsIdentity identity;
 
 	if (!ujobs_compat_may_become(GetUserId(), role))
@@ -144,6 +165,7 @@ ujobs_sql_set_job_owner(PG_FUNCTION_ARGS)
 				 errhint("Ask a superuser, or a role that is a member of both owners, to do this.")));
 	ujobs_define_check_login(role, d->kind);
 	ujobs_identity_enter(&identity);
+	id = lock_own(&identity, name);
 	ujobs_define_set_owner(id, role, role_name);
 	ujobs_define_awaken(id, ujobs_clock_now());
 	ujobs_identity_leave(&identity);
@@ -160,13 +182,13 @@ change_grant(FunctionCallInfo fcinfo, char privilege, GrantChange change)
 {
 	char	   *name = ujobs_options_required(fcinfo, 0, "job");
 	char	   *role_name = role_argument(fcinfo);
-	const UjobsDefinition *d = own_definition(name);
-	Oid			role = strcmp(role_name, "public") == 0 ? ACL_ID_PUBLIC : get_role_oid(role_name, false);
-	int32		id = d->id;
 	UjobsIdentity identity;
+	Oid			role;
 
+	(void) own_definition(name);
+	role = strcmp(role_name, "public") == 0 ? ACL_ID_PUBLIC : get_role_oid(role_name, false);
 	ujobs_identity_enter(&identity);
-	change(id, privilege, role, role_name);
+	change(lock_own(&identity, name), privilege, role, role_name);
 	ujobs_identity_leave(&identity);
 	ujobs_definition_invalidate();
 }
