@@ -42,15 +42,9 @@ append_member(StringInfo out, const char *key, const char *string)
 static Datum
 describe(const char *name)
 {
-	const UjobsDefinition *d = ujobs_definition_by_name(name);
+	const UjobsDefinition *d = ujobs_define_find(name);
 	StringInfoData out;
 
-	if (d == NULL)
-		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
-				 errmsg("job \"%s\" is not defined", name),
-				 errdetail("No job definition of this database has that name."),
-				 errhint("Define it with ujobs.define_job, or correct the name.")));
 	initStringInfo(&out);
 	appendStringInfoChar(&out, '{');
 	append_member(&out, "name", d->name);
@@ -99,15 +93,6 @@ refuse_conflict(const char *name, const char *differences)
 			 errhint("Pass replace => true to change the definition, or choose another name.")));
 }
 
-static void
-refuse_owner(const char *name)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-			 errmsg("must be owner of job \"%s\"", name),
-			 errhint("Ask its owner, or a role that is a member of it, to do this.")));
-}
-
 /* The name exists: same, replaced, or refused.  Returns whether it changed. */
 static bool
 redefine(const UjobsDraft *stored, const UjobsDraft *asked, bool replace)
@@ -118,7 +103,7 @@ redefine(const UjobsDraft *stored, const UjobsDraft *asked, bool replace)
 	if (!has_privs_of_role(asked->owner, owner))
 	{
 		if (replace)
-			refuse_owner(asked->name);
+			ujobs_define_refuse_owner(asked->name);
 		if (differences == NULL)
 			differences = psprintf("owner is \"%s\", not \"%s\"", stored->owner_name, asked->owner_name);
 	}

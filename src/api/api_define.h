@@ -3,7 +3,7 @@
  *
  * api_define.c holds the entry points, define_options.c reads and checks the
  * options, define_handler.c says what a handler or command is, api_owner.c
- * drops definitions and changes who may do what with them.
+ * finds and drops definitions and changes who may do what with them.
  */
 #ifndef UJOBS_API_API_DEFINE_H
 #define UJOBS_API_API_DEFINE_H
@@ -43,6 +43,13 @@ extern char *ujobs_define_handler_resolve(const char *handler, UjobsKind *kind);
 
 /* Raises UJ003 unless it is one statement without parameters. */
 extern void ujobs_define_command_check(const char *command);
+
+/* The live definition of that name, or UJ011. */
+extern const UjobsDefinition *ujobs_define_find(const char *name);
+
+/* UJ011 and 42501, for those who looked for themselves. */
+extern void ujobs_define_refuse_unknown(const char *name) pg_attribute_noreturn();
+extern void ujobs_define_refuse_owner(const char *name) pg_attribute_noreturn();
 
 /* Raises 55000 when the server could not run jobs as this role. */
 extern void ujobs_define_check_login(Oid owner, UjobsKind kind);

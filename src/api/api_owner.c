@@ -25,8 +25,8 @@ PG_FUNCTION_INFO_V1(ujobs_sql_revoke_enqueue);
 PG_FUNCTION_INFO_V1(ujobs_sql_grant_work);
 PG_FUNCTION_INFO_V1(ujobs_sql_revoke_work);
 
-static void
-refuse_unknown(const char *name)
+void
+ujobs_define_refuse_unknown(const char *name)
 {
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
@@ -35,8 +35,8 @@ refuse_unknown(const char *name)
 			 errhint("Define it with ujobs.define_job, or correct the name.")));
 }
 
-static void
-refuse_owner(const char *name)
+void
+ujobs_define_refuse_owner(const char *name)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -44,16 +44,24 @@ refuse_owner(const char *name)
 			 errhint("Ask its owner, or a role that is a member of it, to do this.")));
 }
 
-/* The definition, for its owner alone. */
-static const UjobsDefinition *
-own_definition(const char *name)
+const UjobsDefinition *
+ujobs_define_find(const char *name)
 {
 	const UjobsDefinition *d = ujobs_definition_by_name(name);
 
 	if (d == NULL)
-		refuse_unknown(name);
+		ujobs_define_refuse_unknown(name);
+	return d;
+}
+
+/* The definition, for its owner alone. */
+static const UjobsDefinition *
+own_definition(const char *name)
+{
+	const UjobsDefinition *d = ujobs_define_find(name);
+
 	if (!ujobs_definition_may_control(d, GetUserId()))
-		refuse_owner(name);
+		ujobs_define_refuse_owner(name);
 	return d;
 }
 
@@ -67,9 +75,9 @@ lock_own(UjobsIdentity *identity, const char *name)
 	UjobsDraft	stored;
 
 	if (!ujobs_define_lock(identity, name, &stored))
-		refuse_unknown(name);
+		ujobs_define_refuse_unknown(name);
 	if (!has_privs_of_role(identity->user, ujobs_definition_role(stored.owner, stored.owner_name)))
-		refuse_owner(name);
+		ujobs_define_refuse_owner(name);
 	return stored.id;
 }
 

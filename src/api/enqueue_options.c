@@ -13,6 +13,8 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "api/api_define.h"
+#include "api/enqueue_options.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/guc.h"
@@ -20,8 +22,6 @@
 #include "model/template.h"
 #include "model/traceparent.h"
 #include "store/definition_store.h"
-
-#include "api/enqueue_options.h"
 
 static const char *
 text_argument(FunctionCallInfo fcinfo, int n)
@@ -44,21 +44,12 @@ option_error(const char *option, const char *detail, const char *hint)
 static const UjobsDefinition *
 definition_required(const char *name)
 {
-	const UjobsDefinition *definition;
-
 	if (name == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("the name of the job must not be null"),
 				 errhint("Pass the name that was given to ujobs.define_job.")));
-	definition = ujobs_definition_by_name(name);
-	if (definition == NULL)
-		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
-				 errmsg("job \"%s\" is not defined", name),
-				 errdetail("No job definition of this database has that name."),
-				 errhint("Define it with ujobs.define_job, or correct the name.")));
-	return definition;
+	return ujobs_define_find(name);
 }
 
 static void
