@@ -19,12 +19,6 @@ ujobs_inside_leave(void)
 	inside = false;
 }
 
-void
-ujobs_inside_reset(void)
-{
-	inside = false;
-}
-
 bool
 ujobs_inside_job(void)
 {

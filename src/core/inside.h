@@ -10,10 +10,9 @@
 #include "postgres.h"
 
 extern void ujobs_inside_enter(void);
-extern void ujobs_inside_leave(void);
 
-/* After an error that unwound the handler. */
-extern void ujobs_inside_reset(void);
+/* After the handler, also one that an error unwound. */
+extern void ujobs_inside_leave(void);
 
 extern bool ujobs_inside_job(void);
 

@@ -128,7 +128,7 @@ attempt_in_subtransaction(Run *run)
 		MemoryContextSwitchTo(run->memory);
 		run->error = CopyErrorData();
 		FlushErrorState();
-		ujobs_inside_reset();
+		ujobs_inside_leave();
 		RollbackAndReleaseCurrentSubTransaction();
 	}
 	PG_END_TRY();

@@ -431,7 +431,7 @@ execute(const UjobsTicket *tickets, int n)
 		MemoryContextSwitchTo(executor.run);
 		error = CopyErrorData();
 		FlushErrorState();
-		ujobs_inside_reset();
+		ujobs_inside_leave();
 		ujobs_worker_recover(executor.run);
 	}
 	PG_END_TRY();
