@@ -83,17 +83,6 @@ ujobs_compat_release_advisory_locks(void)
 	LockReleaseAll(USER_LOCKMETHOD, true);
 }
 
-/* The local transaction id, which changes whenever a handler commits by itself. */
-static inline LocalTransactionId
-ujobs_compat_lxid(void)
-{
-#if PG_VERSION_NUM >= 170000
-	return MyProc->vxid.lxid;
-#else
-	return MyProc->lxid;
-#endif
-}
-
 /* Flags for BackgroundWorkerInitializeConnectionByOid: 17 can skip rolcanlogin. */
 #if PG_VERSION_NUM >= 170000
 #define UJOBS_COMPAT_CONNECT_FLAGS BGWORKER_BYPASS_ROLELOGINCHECK

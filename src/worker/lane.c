@@ -63,7 +63,6 @@ lane_create(const UjobsLaneKey *key, LaneEntry *entry)
 {
 	UjobsLane  *lane = MemoryContextAllocZero(lane_memory, sizeof(UjobsLane));
 
-	lane->hash_key = entry->hash_key;
 	lane->key = *key;
 	lane->horizon = DT_NOEND;
 	ujobs_heap_init(&lane->due, UJOBS_HEAP_BY_URGENCY, lane_memory);

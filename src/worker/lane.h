@@ -17,7 +17,6 @@
 
 typedef struct UjobsLane
 {
-	uint64		hash_key;		/* definition and queue hash: key of the table */
 	UjobsLaneKey key;
 	UjobsHeap	due;
 	UjobsHeap	timers;
