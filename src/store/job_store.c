@@ -15,6 +15,7 @@
 #include "core/table.h"
 #include "core/tally.h"
 #include "core/wakeup.h"
+#include "model/state.h"
 #include "store/catalogue.h"
 #include "store/job_store.h"
 #include "store/row.h"
@@ -152,6 +153,8 @@ move_rows(const UjobsFinish *finish, int n, TimestampTz now)
 bool
 ujobs_job_finish(const UjobsFinish *finish, int n, TimestampTz now)
 {
+	for (int i = 0; i < n; i++)
+		ujobs_state_check(finish[i].job->id, finish[i].job->state, UJOBS_STATE_DONE);
 	if (!move_rows(finish, n, now))
 		return false;
 	for (int i = 0; i < n; i++)
@@ -175,6 +178,7 @@ settle_live(const UjobsJob *job, const UjobsVerdict *verdict)
 		UJOBS_STATE_SUSPENDED : UJOBS_STATE_PENDING;
 	UjobsArgs	args = {0};
 
+	ujobs_state_check(job->id, job->state, state);
 	ujobs_bind(&args, Int64GetDatum(job->id));
 	ujobs_bind(&args, Int32GetDatum(job->revision));
 	ujobs_bind(&args, CharGetDatum(state));
@@ -192,9 +196,11 @@ static bool
 settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 {
 	TimestampTz expires_at = ujobs_clock_add(now, verdict->retention);
+	UjobsState	state = verdict->outcome == UJOBS_OUTCOME_DEAD ? UJOBS_STATE_DEAD : UJOBS_STATE_CANCELLED;
 	int16		slot = ujobs_history_slot_for(now, expires_at);
 	UjobsArgs	args = {0};
 
+	ujobs_state_check(job->id, job->state, state);
 	ujobs_wakeup_note_finished(job->id);
 	if (verdict->retention == 0)
 	{
@@ -204,8 +210,7 @@ settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 	}
 	ujobs_bind(&args, Int64GetDatum(job->id));
 	ujobs_bind(&args, Int32GetDatum(job->revision));
-	ujobs_bind(&args, CharGetDatum(verdict->outcome == UJOBS_OUTCOME_DEAD ?
-								   UJOBS_STATE_DEAD : UJOBS_STATE_CANCELLED));
+	ujobs_bind(&args, CharGetDatum(state));
 	ujobs_bind(&args, Int16GetDatum(slot));
 	ujobs_bind(&args, Int32GetDatum(verdict->attempt));
 	ujobs_bind_jsonb(&args, verdict->error);
