@@ -1,7 +1,7 @@
 /*
- * spawn.c: the birth of a dispatcher.
+ * spawn.c: the birth of processes.
  *
- * A registration cannot be rolled back, so the new process is told which
+ * A registration cannot be rolled back, so a new dispatcher is told which
  * transaction asked for it and waits for that one's end.
  */
 #include "postgres.h"
@@ -19,20 +19,28 @@
 
 #define RESTART_SECONDS 2
 
+void
+ujobs_spawn_describe(BackgroundWorker *worker, const char *kind, Datum arg)
+{
+	memset(worker, 0, sizeof(*worker));
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker->bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker->bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker->bgw_library_name, "ujobs", BGW_MAXLEN);
+	snprintf(worker->bgw_function_name, BGW_MAXLEN, "ujobs_%s_main", kind);
+	snprintf(worker->bgw_name, BGW_MAXLEN, "ujobs %s", kind);
+	snprintf(worker->bgw_type, BGW_MAXLEN, "ujobs %s", kind);
+	worker->bgw_main_arg = arg;
+}
+
 bool
 ujobs_spawn_dispatcher(Oid database, FullTransactionId wait_for, bool restart)
 {
 	BackgroundWorker worker;
 
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = restart ? RESTART_SECONDS : BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "ujobs", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "ujobs_dispatcher_main", BGW_MAXLEN);
-	strlcpy(worker.bgw_name, "ujobs dispatcher", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "ujobs dispatcher", BGW_MAXLEN);
-	worker.bgw_main_arg = ObjectIdGetDatum(database);
+	ujobs_spawn_describe(&worker, "dispatcher", ObjectIdGetDatum(database));
+	if (restart)
+		worker.bgw_restart_time = RESTART_SECONDS;
 	memcpy(worker.bgw_extra, &wait_for, sizeof(wait_for));
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }

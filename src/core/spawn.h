@@ -1,8 +1,8 @@
 /*
- * spawn.h: starting a database's dispatcher as a dynamic background worker.
+ * spawn.h: how the engine's processes are registered, and the birth of a dispatcher.
  *
- * Used by the launcher, and by start_workers on a server that has not
- * preloaded the library.
+ * A dispatcher is started by the launcher, and by start_workers on a server
+ * that has not preloaded the library.
  */
 #ifndef UJOBS_CORE_SPAWN_H
 #define UJOBS_CORE_SPAWN_H
@@ -10,6 +10,14 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "postmaster/bgworker.h"
+
+/*
+ * What all of them have in common: the name "ujobs KIND", the entry point
+ * ujobs_KIND_main, and a database connection after recovery.  Never restarted
+ * by the postmaster unless the caller changes that.
+ */
+extern void ujobs_spawn_describe(BackgroundWorker *worker, const char *kind, Datum arg);
 
 /*
  * Registers the process.  wait_for is the transaction whose outcome it must

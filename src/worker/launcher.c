@@ -55,14 +55,8 @@ ujobs_launcher_register(void)
 {
 	BackgroundWorker worker;
 
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	ujobs_spawn_describe(&worker, "launcher", (Datum) 0);
 	worker.bgw_restart_time = 1;
-	strlcpy(worker.bgw_library_name, "ujobs", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "ujobs_launcher_main", BGW_MAXLEN);
-	strlcpy(worker.bgw_name, "ujobs launcher", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "ujobs launcher", BGW_MAXLEN);
 	RegisterBackgroundWorker(&worker);
 	ujobs_utility_install();
 }

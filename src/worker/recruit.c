@@ -15,6 +15,7 @@
 
 #include "core/guc.h"
 #include "core/slot.h"
+#include "core/spawn.h"
 #include "worker/crew.h"
 #include "worker/recruit.h"
 #include "worker/worker.h"
@@ -128,15 +129,7 @@ start_executor(int index, uint32 generation, Oid role)
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 	bool		started;
 
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "ujobs", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "ujobs_executor_main", BGW_MAXLEN);
-	strlcpy(worker.bgw_name, "ujobs executor", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "ujobs executor", BGW_MAXLEN);
-	worker.bgw_main_arg = Int32GetDatum(index);
+	ujobs_spawn_describe(&worker, "executor", Int32GetDatum(index));
 	worker.bgw_notify_pid = MyProcPid;
 	memcpy(worker.bgw_extra, &spec, sizeof(spec));
 	if (handle[index] != NULL)

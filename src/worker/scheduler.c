@@ -18,6 +18,7 @@
 
 #include "core/identity.h"
 #include "core/observe.h"
+#include "core/spawn.h"
 #include "store/catalogue.h"
 #include "store/keeping_store.h"
 #include "worker/scheduler.h"
@@ -43,15 +44,7 @@ ujobs_scheduler_ensure(UjobsEngine *of)
 	if (now - tried_at < RESTART_US)
 		return;
 	tried_at = now;
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "ujobs", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "ujobs_scheduler_main", BGW_MAXLEN);
-	strlcpy(worker.bgw_name, "ujobs scheduler", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "ujobs scheduler", BGW_MAXLEN);
-	worker.bgw_main_arg = ObjectIdGetDatum(MyDatabaseId);
+	ujobs_spawn_describe(&worker, "scheduler", ObjectIdGetDatum(MyDatabaseId));
 	(void) RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
