@@ -101,7 +101,7 @@ best_lane(UjobsHand *hand, UjobsLane **second)
 bool
 ujobs_admit_push(int index, const UjobsTicket *ticket, UjobsLane *lane, UjobsHeapItem item)
 {
-	UjobsHand	   *hand = ujobs_hand_at(index);
+	UjobsHand  *hand = ujobs_hand_at(index);
 
 	if (ujobs_slot_push(area, index, ticket, 1) == 0)
 		return false;
@@ -186,7 +186,7 @@ may_start_work(const UjobsHand *hand)
 static int
 serve(int index, TimestampTz now)
 {
-	UjobsHand	   *hand = ujobs_hand_at(index);
+	UjobsHand  *hand = ujobs_hand_at(index);
 	int			depth = depth_of(hand);
 	int			total = 0;
 	bool		was_idle = ujobs_hand_load(hand) == 0;

@@ -58,7 +58,7 @@ suspect_again(const UjobsTicket *ticket)
 static void
 bury(int index, bool died, TimestampTz now)
 {
-	UjobsHand	   *hand = ujobs_hand_at(index);
+	UjobsHand  *hand = ujobs_hand_at(index);
 	bool		first = true;
 
 	while (ujobs_hand_load(hand) > 0)
@@ -95,7 +95,7 @@ learn_pace(UjobsHand *hand, int n, TimestampTz now)
 static bool
 sync_hand(int index, TimestampTz now)
 {
-	UjobsHand	   *hand = ujobs_hand_at(index);
+	UjobsHand  *hand = ujobs_hand_at(index);
 	UjobsSlot	slot;
 	int			n;
 
@@ -183,7 +183,7 @@ ujobs_crew_adopt(void)
 {
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
-		UjobsHand	   *hand = ujobs_hand_at(i);
+		UjobsHand  *hand = ujobs_hand_at(i);
 		UjobsSlot	slot;
 
 		ujobs_slot_copy(i, &slot);
@@ -213,7 +213,7 @@ ujobs_crew_adopt(void)
 void
 ujobs_crew_reclaim(int index, int max, TimestampTz now)
 {
-	UjobsHand	   *hand = ujobs_hand_at(index);
+	UjobsHand  *hand = ujobs_hand_at(index);
 	UjobsTicket back[UJOBS_RING_SIZE];
 	int			n = ujobs_slot_reclaim(area, index, back, max);
 
@@ -230,7 +230,7 @@ ujobs_crew_reclaim_slow(TimestampTz now)
 {
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
-		UjobsHand	   *hand = ujobs_hand_at(i);
+		UjobsHand  *hand = ujobs_hand_at(i);
 
 		if (hand->used && ujobs_hand_load(hand) > 1 && now - hand->synced >= UJOBS_SLOW_US)
 			ujobs_crew_reclaim(i, UJOBS_RING_SIZE, now);
@@ -294,7 +294,7 @@ ujobs_crew_terminate(void)
 void
 ujobs_crew_born(int index, uint32 generation, Oid role)
 {
-	UjobsHand	   *hand = ujobs_hand_at(index);
+	UjobsHand  *hand = ujobs_hand_at(index);
 
 	memset(hand, 0, sizeof(*hand));
 	hand->used = true;

@@ -1,5 +1,5 @@
 /*
- * executor.c: steps 4 to 7 of the walk: fetch, call, settle, reset.
+ * executor.c: steps 4 to 8 of the walk: fetch, call, settle, reset.
  *
  * An executor is a session of the owner role and nothing more.  Its slot in
  * shared memory is the lease of the job it runs; the claim writes nothing,
@@ -326,7 +326,7 @@ fetch_jobs(const UjobsTicket *tickets, int n)
 static void
 run_transaction(const UjobsTicket *tickets, int n)
 {
-	UjobsCourse	   *course = palloc0(sizeof(UjobsCourse));
+	UjobsCourse *course = palloc0(sizeof(UjobsCourse));
 	List	   *jobs;
 
 	follow_synchronous_commit();

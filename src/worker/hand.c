@@ -55,7 +55,7 @@ ujobs_hand_kind(UjobsHand *hand, int32 definition_id)
 void
 ujobs_hand_kind_add(UjobsHand *hand, int32 definition_id)
 {
-	UjobsHandKind	   *kind = ujobs_hand_kind(hand, definition_id);
+	UjobsHandKind *kind = ujobs_hand_kind(hand, definition_id);
 
 	if (kind == NULL)
 	{
@@ -69,7 +69,7 @@ ujobs_hand_kind_add(UjobsHand *hand, int32 definition_id)
 void
 ujobs_hand_kind_remove(UjobsHand *hand, int32 definition_id)
 {
-	UjobsHandKind	   *kind = ujobs_hand_kind(hand, definition_id);
+	UjobsHandKind *kind = ujobs_hand_kind(hand, definition_id);
 
 	if (--kind->count == 0)
 		*kind = hand->kind[--hand->n_kinds];
