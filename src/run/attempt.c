@@ -1,5 +1,5 @@
 /*
- * attempt.c: calls a handler.  Step 4 of the walk.
+ * attempt.c: calls a handler.  Step 5 of the walk.
  *
  * A function is called through fmgr: it cannot commit, so nothing more is
  * needed.  A procedure or command goes through a portal of its own, as a

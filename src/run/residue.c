@@ -1,5 +1,5 @@
 /*
- * residue.c: step 7 of the walk, in a client's session.
+ * residue.c: step 8 of the walk, in a client's session.
  */
 #include "postgres.h"
 

@@ -1,6 +1,6 @@
 /*
  * session.c: no job sees another's settings, temporary tables, locks, cursors
- * or prepared statements.  Step 7 of the walk.
+ * or prepared statements.  Step 8 of the walk.
  *
  * A nested settings level makes SET and SET LOCAL of an atomic handler vanish
  * for the price of a counter; DISCARD ALL's own pieces do the rest, by need.

@@ -1,5 +1,5 @@
 /*
- * settle.c: step 6 of the walk, the part that thinks.
+ * settle.c: step 7 of the walk, the part that thinks.
  *
  * Whether and when comes from model/retry; this file turns an exception into
  * its words and the decision into a verdict that the store can write.

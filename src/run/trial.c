@@ -1,5 +1,5 @@
 /*
- * trial.c: steps 4 to 7 of the walk inside a client's transaction.
+ * trial.c: steps 4 to 8 of the walk inside a client's transaction.
  *
  * A subtransaction stands for the executor's transaction: the handler's
  * effects and the completion are one, or an error undoes both and the verdict

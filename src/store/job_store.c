@@ -1,5 +1,5 @@
 /*
- * job_store.c: steps 4 to 6 of the walk, as rows see them.
+ * job_store.c: steps 4, 6 and 7 of the walk, as rows see them.
  *
  * Each change is guarded by id and revision.  Whoever changes a row from
  * outside the run raises its revision, so a run that lost its job affects no
