@@ -7,7 +7,9 @@
  */
 #include "postgres.h"
 
+#include "commands/dbcommands.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -98,6 +100,8 @@ explain_engine(void)
 	bool		no_worker;
 	UjobsEngineState state = ujobs_census_engine(&no_worker);
 
+	if (state != UJOBS_ENGINE_RUNNING && !ujobs_guc_serves(get_database_name(MyDatabaseId)))
+		return blocked("ujobs.databases", "waiting: ujobs.databases does not list this database");
 	if (no_worker)
 		return blocked("max_worker_processes",
 					   "waiting: no background worker could be started because max_worker_processes is exhausted");

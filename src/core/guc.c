@@ -10,6 +10,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
+#include "utils/varlena.h"
 
 #include "core/compat.h"
 #include "core/guc.h"
@@ -197,6 +198,27 @@ define_engine_settings(void)
 							NULL, &ujobs_guc_max_workers, 4, 1, UJOBS_MAX_SLOTS,
 							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP,
 							0, NULL, NULL, NULL);
+}
+
+bool
+ujobs_guc_serves(const char *database)
+{
+	char	   *list;
+	List	   *names = NIL;
+	ListCell   *lc;
+	bool		found = false;
+
+	if (ujobs_guc_databases == NULL || strcmp(ujobs_guc_databases, "*") == 0)
+		return true;
+	list = pstrdup(ujobs_guc_databases);
+	if (SplitIdentifierString(list, ',', &names))
+	{
+		foreach(lc, names)
+			found |= strcmp(lfirst(lc), "*") == 0 || strcmp(lfirst(lc), database) == 0;
+	}
+	list_free(names);
+	pfree(list);
+	return found;
 }
 
 void

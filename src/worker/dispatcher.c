@@ -395,7 +395,7 @@ is_wanted_again(void)
 	ujobs_worker_begin();
 	home = ujobs_home_check();
 	ujobs_worker_commit();
-	return home == UJOBS_HOME_OWN;
+	return home == UJOBS_HOME_OWN && ujobs_guc_serves(database_name);
 }
 
 /*
@@ -439,7 +439,7 @@ follow_config(void)
 	ujobs_worker_begin();
 	home = ujobs_home_check();
 	ujobs_worker_commit();
-	if (home == UJOBS_HOME_STOPPED)
+	if (home == UJOBS_HOME_STOPPED || !ujobs_guc_serves(database_name))
 		drain_and_leave(UJOBS_ENGINE_STOPPED);
 }
 
@@ -478,7 +478,7 @@ ujobs_dispatcher_main(Datum arg)
 	{
 		TimestampTz next;
 
-		if (config_changed)
+		if (config_changed || !ujobs_guc_serves(database_name))
 			follow_config();
 		if (unsettled)
 			next = await_home();

@@ -19,12 +19,10 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "tcop/tcopprot.h"
-#include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
-#include "utils/varlena.h"
 
 #include "core/guc.h"
 #include "core/observe.h"
@@ -41,7 +39,8 @@ typedef struct Known
 {
 	Oid			database;
 	bool		present;		/* seen in the last look */
-	bool		probed;
+	bool		wanted;			/* among ujobs.databases */
+	bool		probed;			/* since it is wanted */
 	int			failures;
 	uint64		starts;			/* the engine's counter when it was last started */
 	TimestampTz not_before;
@@ -68,26 +67,6 @@ at_exit(int code, Datum arg)
 
 	if (control->launcher_pid == MyProcPid)
 		control->launcher_pid = 0;
-}
-
-/* Is the database among ujobs.databases? */
-static bool
-is_wanted(const char *name)
-{
-	char	   *list = pstrdup(ujobs_guc_databases ? ujobs_guc_databases : "");
-	List	   *names;
-	ListCell   *lc;
-
-	if (!SplitIdentifierString(list, ',', &names))
-		return strcmp(ujobs_guc_databases, "*") == 0;
-	foreach(lc, names)
-	{
-		const char *one = lfirst(lc);
-
-		if (strcmp(one, "*") == 0 || strcmp(one, name) == 0)
-			return true;
-	}
-	return false;
 }
 
 static Known *
@@ -124,8 +103,12 @@ look_at_databases(void)
 	{
 		Form_pg_database form = (Form_pg_database) GETSTRUCT(tuple);
 
-		if (form->datallowconn && !form->datistemplate && is_wanted(NameStr(form->datname)))
-			know(form->oid)->present = true;
+		if (!form->datallowconn || form->datistemplate)
+			continue;
+		k = know(form->oid);
+		k->present = true;
+		k->wanted = ujobs_guc_serves(NameStr(form->datname));
+		k->probed &= k->wanted;
 	}
 	table_endscan(scan);
 	table_close(relation, AccessShareLock);
@@ -191,7 +174,7 @@ is_due(const Known *k, const UjobsEngine *engine, bool rung, TimestampTz now, Ti
 	if (engine->hold_until > now)
 		at = Max(at, engine->hold_until);
 	else if (engine->state == UJOBS_ENGINE_STOPPED || engine->state == UJOBS_ENGINE_PAUSED)
-		return rung;
+		return rung || !k->probed;
 	if (at <= now)
 		return true;
 	*wait = Min(*wait, at);
@@ -211,7 +194,7 @@ keep_engines(bool rung)
 	{
 		UjobsEngine *engine = ujobs_shmem_engine(k->database, false);
 
-		if (is_due(k, engine, rung, now, &wait))
+		if (k->wanted && is_due(k, engine, rung, now, &wait))
 		{
 			(void) start_dispatcher(k, engine, now);
 			wait = Min(wait, k->not_before);

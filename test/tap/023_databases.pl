@@ -159,6 +159,19 @@ is($three->(q{select string_agg(name || '=' || (result #>> '{}'), ' ' order by n
 $three->(q{create or replace function work(input jsonb) returns jsonb language sql as $$ select '"new"'::jsonb $$});
 is(job_result($node, 'work', database => 'three', input => '{"n": 3}'), 'new', 'a replaced one is used at once');
 
+# ---- a database leaves ujobs.databases, and comes back ----
+
+$three->(q{alter system set ujobs.databases = 'postgres, elsewhere'});
+$three->('select pg_reload_conf()');
+wait_until_sql($node, q{select count(*) = 0 from ujobs.workers where database = 'three'}, database => 'three');
+my $unserved = enqueue_job($node, 'work', database => 'three', input => '{"n": 4}');
+is($three->("select concat_ws(' ', state, ujobs.why(id) ->> 'blockedBy') from ujobs.jobs where id = $unserved"),
+	'ready ujobs.databases', 'a database that ujobs.databases no longer lists has no engine');
+is(sql_state($node, "select ujobs.wait_for_job($unserved)", database => 'three'), 'UJ023', 'and nobody waits there');
+$three->(q{alter system reset ujobs.databases});
+$three->('select pg_reload_conf()');
+is(job_end($node, $unserved, database => 'three'), 'done 1', 'listed again it works again');
+
 # ---- somebody locks the engine's own tables ----
 
 my $locker = $node->background_psql('three', on_error_die => 1);
