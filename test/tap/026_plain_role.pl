@@ -28,7 +28,7 @@ grant execute on function ujobs.define_job to boss;
 grant create on schema public to boss;
 create schema plain authorization plain;
 SQL
-$as->('boss', handler_sql('secret', q{begin return to_jsonb(current_user); end}) . handler_sql('shared', q{begin return to_jsonb(current_user); end}));
+$as->('boss', handler_sql('secret', q{begin return pg_catalog.to_jsonb(current_user); end}) . handler_sql('shared', q{begin return pg_catalog.to_jsonb(current_user); end}));
 $as->('boss', q{select ujobs.grant_enqueue('shared', 'plain')});
 my $id = $as->('boss', q{select id from ujobs.enqueue('secret', '{"n": 1, "password": "hidden"}')});
 $sql->("select ujobs.wait_for_job($id)");
@@ -127,7 +127,7 @@ $as->('boss', q{set search_path = public; create or replace function public.secr
 			end;
 			roles = roles || array[current_user::text, session_user::text];
 		end loop;
-		return to_jsonb(array(select distinct r from unnest(roles) r));
+		return pg_catalog.to_jsonb(array(select distinct r from unnest(roles) r));
 	end $f$});
 is(job_result($node, 'secret', input => '{"n": 4}'), '["boss"]', 'a handler stays what its owner is');
 
