@@ -275,10 +275,41 @@ has_parameter(const char *command)
 	return found;
 }
 
+/* The parser's position is one in the command, not one in the caller's statement. */
+static void
+show_command(void *command)
+{
+	int			position = geterrposition();
+
+	if (position <= 0)
+		return;
+	errposition(0);
+	internalerrposition(position);
+	internalerrquery(command);
+	if (geterrcode() == ERRCODE_SYNTAX_ERROR)
+		errhint("Give the text of one SQL statement; more than one go into a procedure.");
+}
+
+static List *
+parse_command(const char *command)
+{
+	ErrorContextCallback frame = {
+		.previous = error_context_stack,
+		.callback = show_command,
+		.arg = (void *) command
+	};
+	List	   *statements;
+
+	error_context_stack = &frame;
+	statements = pg_parse_query(command);
+	error_context_stack = frame.previous;
+	return statements;
+}
+
 void
 ujobs_define_command_check(const char *command)
 {
-	List	   *statements = pg_parse_query(command);
+	List	   *statements = parse_command(command);
 
 	if (statements == NIL)
 		refuse_command("is empty");

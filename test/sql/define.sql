@@ -104,6 +104,9 @@ select define.try($$ select ujobs.define_command('define.bad', 'prepare transact
 select define.try($$ select ujobs.define_command('define.bad', 'select $1', 'k')::text $$);
 select define.try($$ select ujobs.define_command('define.bad', 'call p(1, $2)', 'k')::text $$);
 select define.try($$ select ujobs.define_command('define.bad', 'selec 1', 'k')::text $$);
+-- The position is one in the command.
+select ujobs.define_command('define.bad', 'select 1 from from', 'k');
+select ujobs.define_command('define.bad', 'select ''open', 'k');
 -- A parameter in a string or a comment is none.
 select define.try($$ select ujobs.define_command('define.dollars', 'select ''$1'' /* $2 */', 'k')->>'kind' $$);
 
