@@ -88,7 +88,7 @@
 				"See DETAIL for the reason.") \
 	UJOBS_ERROR(HANDLER_MISSING, "025", "X_HANDLER_MISSING", false, \
 				"the handler or the owner of the definition does not exist", \
-				"Create it again, or give the definition another with replace or set_job_owner.") \
+				"Create it again, or give the definition another with replace or set_job_owner; waiting jobs go on by themselves.") \
 	UJOBS_ERROR(STEP_UNBALANCED, "026", "X_STEP_UNBALANCED", true, \
 				"step_begin and step_end do not pair up", \
 				"Close each step_begin with step_end before any other step, COMMIT or the end of the handler.") \
