@@ -14,7 +14,7 @@ interrupted; it cannot commit a step or its completion in between. The engine
 never retries a cancelled job; ujobs.retry does.
 
   id      the job
-  reason  kept with the job and shown with it; NULL for none
+  reason  kept with the job and shown by ujobs.why; NULL for none
 
 Needs membership in the owner of the job''s definition. A job cannot cancel
 itself: its handler calls ujobs.fail.
@@ -128,9 +128,10 @@ engine runs changes nothing.
 
 In a database that came from a dump or a copy the engine stays paused until
 this call accepts the new home; after a dump, owners and grantees are then
-looked up again by their names.
+looked up again by their names. A WARNING tells the OID of the database from
+which the jobs came: if it still works on them, they run in both.
 
-Errors: 53000 all background worker slots of the server are taken; 25006 the
+Errors: 55000 ujobs.databases does not name this database; 53000 all background worker slots of the server are taken; 25006 the
 transaction is read-only or the server is a standby.
 
 Example: select ujobs.start_workers();';

@@ -18,6 +18,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/shmem.h"
+#include "core/wanted.h"
 #include "model/state.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
@@ -86,7 +87,9 @@ check_first(const Wait *wait, Oid role)
 				(errcode(UJOBS_ERRCODE(ENGINE_NOT_RUNNING)),
 				 errmsg("no engine serves this database"),
 				 errdetail("Job " INT64_FORMAT " would not run while it is waited for.", wait->id),
-				 errhint("Call ujobs.start_workers(), or add ujobs to shared_preload_libraries.")));
+				 ujobs_wanted_here() ?
+				 errhint("Call ujobs.start_workers(), or add ujobs to shared_preload_libraries.") :
+				 errhint("Add the database to the setting ujobs.databases and reload.")));
 }
 
 static bool

@@ -17,8 +17,10 @@
 #include "core/clock.h"
 #include "core/guc.h"
 #include "core/identity.h"
+#include "core/wanted.h"
 #include "model/state.h"
 #include "store/history_store.h"
+#include "store/home_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_why);
 
@@ -100,8 +102,10 @@ explain_engine(void)
 	bool		no_worker;
 	UjobsEngineState state = ujobs_census_engine(&no_worker);
 
-	if (state != UJOBS_ENGINE_RUNNING && !ujobs_guc_serves(get_database_name(MyDatabaseId)))
-		return blocked("ujobs.databases", "waiting: ujobs.databases does not list this database");
+	if (!ujobs_wanted_here())
+		return blocked("ujobs.databases",
+					   psprintf("waiting: the setting ujobs.databases does not name database \"%s\", so no engine runs in it",
+								get_database_name(MyDatabaseId)));
 	if (no_worker)
 		return blocked("max_worker_processes",
 					   "waiting: no background worker could be started because max_worker_processes is exhausted");
@@ -119,6 +123,9 @@ explain_engine(void)
 		case UJOBS_ENGINE_DOWN:
 			break;
 	}
+	if (ujobs_home_check() == UJOBS_HOME_STRANGE)
+		return blocked("engine",
+					   "waiting: this database was restored or copied from another home, and no engine runs in it; call ujobs.start_workers() to accept it");
 	return blocked("engine", "waiting: no engine runs in this database; call ujobs.start_workers() to start it");
 }
 

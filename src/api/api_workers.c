@@ -8,12 +8,14 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "commands/dbcommands.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 
 #include "core/identity.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
+#include "core/wanted.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
 
@@ -46,16 +48,41 @@ spawn_once(void)
 	spawned_by = xid;
 }
 
+static void
+check_wanted(void)
+{
+	if (!ujobs_wanted_here())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("database \"%s\" may have no engine", get_database_name(MyDatabaseId)),
+				 errdetail("The setting ujobs.databases does not name it."),
+				 errhint("Add it to ujobs.databases and reload; a name with capitals stands there in double quotes.")));
+}
+
+/* Whoever accepts a new home should know what begins with it. */
+static void
+warn_moved(Oid old_home)
+{
+	ereport(WARNING,
+			(errmsg("the jobs of another database now run here too"),
+			 errdetail("The store was restored or copied from the database with OID %u.", old_home),
+			 errhint("If that one still works on the same jobs, stop one of the two with ujobs.stop_workers().")));
+}
+
 Datum
 ujobs_sql_start_workers(PG_FUNCTION_ARGS)
 {
 	UjobsIdentity identity;
+	Oid			old_home;
 
 	PreventCommandIfReadOnly("ujobs.start_workers()");
+	check_wanted();
 	ujobs_identity_enter(&identity);
-	if (ujobs_control_start())
+	if (ujobs_control_start(&old_home))
 		ujobs_definition_invalidate();
 	ujobs_identity_leave(&identity);
+	if (OidIsValid(old_home))
+		warn_moved(old_home);
 
 	announce_config();
 	ujobs_shmem_ask_engine(MyDatabaseId);

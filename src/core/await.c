@@ -17,6 +17,7 @@
 #include "core/compat.h"
 #include "core/shmem.h"
 #include "core/wakeup.h"
+#include "core/wanted.h"
 
 #define LOOK_MS 1000			/* a lost wake-up costs this much at most */
 #define POLL_MS 50				/* the list of waiters is full */
@@ -77,7 +78,7 @@ ujobs_await_engine(void)
 
 	while (!ujobs_shmem_engine_serves())
 	{
-		if (!ujobs_shmem_engine_is_coming() || GetCurrentTimestamp() >= deadline)
+		if (!ujobs_wanted_here() || !ujobs_shmem_engine_is_coming() || GetCurrentTimestamp() >= deadline)
 			return false;
 		ResetLatch(MyLatch);
 		sleep_until(deadline, ENGINE_LOOK_MS);

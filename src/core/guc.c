@@ -10,11 +10,11 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
-#include "utils/varlena.h"
 
 #include "core/compat.h"
 #include "core/guc.h"
 #include "core/shmem.h"
+#include "core/wanted.h"
 
 int			ujobs_guc_outbox_mode = UJOBS_OUTBOX_DEFAULT;
 char	   *ujobs_guc_traceparent = NULL;
@@ -34,6 +34,7 @@ int			ujobs_guc_retention = 604800;
 int			ujobs_guc_dead_retention = 2592000;
 bool		ujobs_guc_http_allow_private = false;
 int			ujobs_guc_max_workers = 4;
+bool		ujobs_guc_preloaded = false;
 
 static const struct config_enum_entry outbox_modes[] = {
 	{"default", UJOBS_OUTBOX_DEFAULT, false},
@@ -184,7 +185,7 @@ define_engine_settings(void)
 	DefineCustomStringVariable("ujobs.databases",
 							   "Databases that get an engine: '*' or a comma-separated list.",
 							   NULL, &ujobs_guc_databases, "*", PGC_SIGHUP, GUC_LIST_INPUT,
-							   NULL, NULL, NULL);
+							   ujobs_wanted_check, NULL, NULL);
 	DefineCustomBoolVariable("ujobs.http_allow_private",
 							 "Lets http sinks reach addresses of this host's own networks.",
 							 "Without effect yet: this version has no sinks.", &ujobs_guc_http_allow_private, false,
@@ -200,30 +201,10 @@ define_engine_settings(void)
 							0, NULL, NULL, NULL);
 }
 
-bool
-ujobs_guc_serves(const char *database)
-{
-	char	   *list;
-	List	   *names = NIL;
-	ListCell   *lc;
-	bool		found = false;
-
-	if (ujobs_guc_databases == NULL || strcmp(ujobs_guc_databases, "*") == 0)
-		return true;
-	list = pstrdup(ujobs_guc_databases);
-	if (SplitIdentifierString(list, ',', &names))
-	{
-		foreach(lc, names)
-			found |= strcmp(lfirst(lc), "*") == 0 || strcmp(lfirst(lc), database) == 0;
-	}
-	list_free(names);
-	pfree(list);
-	return found;
-}
-
 void
 ujobs_guc_define(void)
 {
+	ujobs_guc_preloaded = process_shared_preload_libraries_in_progress;
 	define_session_settings();
 	define_superuser_settings();
 	define_time_settings();

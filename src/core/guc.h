@@ -33,8 +33,8 @@ extern int	ujobs_guc_dead_retention;	/* seconds */
 extern bool ujobs_guc_http_allow_private;
 extern int	ujobs_guc_max_workers;
 
-/* Is this database among ujobs.databases? */
-extern bool ujobs_guc_serves(const char *database);
+/* No setting: is the library in shared_preload_libraries? */
+extern bool ujobs_guc_preloaded;
 
 /* Defines all of them.  Call from _PG_init. */
 extern void ujobs_guc_define(void);

@@ -203,6 +203,7 @@ ujobs_control_purge(TimestampTz cutoff, const char *queue)
 typedef struct Origin
 {
 	bool		exists;
+	Oid			database;
 	bool		same_database;
 	bool		same_version;	/* still the row version that the home wrote: not restored */
 } Origin;
@@ -217,7 +218,8 @@ read_origin(void)
 	if (result.rows == 0)
 		return origin;
 	origin.exists = true;
-	origin.same_database = DatumGetObjectId(ujobs_result_datum(&result, 0, 0)) == MyDatabaseId;
+	origin.database = DatumGetObjectId(ujobs_result_datum(&result, 0, 0));
+	origin.same_database = origin.database == MyDatabaseId;
 	inserted_by = DatumGetFullTransactionId(ujobs_result_datum(&result, 0, 1));
 	origin.same_version = XidFromFullTransactionId(inserted_by) ==
 		DatumGetTransactionId(ujobs_result_datum(&result, 0, 2));
@@ -246,11 +248,12 @@ write_home(bool stopped)
 }
 
 bool
-ujobs_control_start(void)
+ujobs_control_start(Oid *old_home)
 {
 	Origin		origin = read_origin();
 	bool		restored = origin.exists && !origin.same_version;
 
+	*old_home = restored || (origin.exists && !origin.same_database) ? origin.database : InvalidOid;
 	write_home(false);
 	if (restored)
 	{

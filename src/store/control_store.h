@@ -81,9 +81,10 @@ extern int64 ujobs_control_purge(TimestampTz cutoff, const char *queue);
 /*
  * start_workers: the engine may run, and this database is the store's home.
  * When the store came here by dump and restore, roles are found again by
- * their names; true in that case (the definitions changed).
+ * their names; true in that case (the definitions changed).  old_home: the
+ * database it came from by restore or copy, or InvalidOid.
  */
-extern bool ujobs_control_start(void);
+extern bool ujobs_control_start(Oid *old_home);
 
 /* stop_workers: remembered until start_workers. */
 extern void ujobs_control_stop(void);

@@ -25,6 +25,7 @@
 #include "core/observe.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
+#include "core/wanted.h"
 #include "run/settle.h"
 #include "store/definition_store.h"
 #include "store/home_store.h"
@@ -382,20 +383,22 @@ await_home(void)
 
 /* ---- stop ---- */
 
-/* Did somebody call start_workers meanwhile? */
+/* Did somebody call start_workers meanwhile, or put the database back into the list? */
 static bool
-is_wanted_again(void)
+is_wanted_again(UjobsEngineState after)
 {
 	UjobsHome	home;
 
 	take_hints(GetCurrentTimestamp());
+	if (after == UJOBS_ENGINE_DOWN)
+		return ujobs_wanted(database_name);
 	if (!config_changed)
 		return false;
 	config_changed = false;
 	ujobs_worker_begin();
 	home = ujobs_home_check();
 	ujobs_worker_commit();
-	return home == UJOBS_HOME_OWN && ujobs_guc_serves(database_name);
+	return home == UJOBS_HOME_OWN;
 }
 
 /*
@@ -419,7 +422,7 @@ drain_and_leave(UjobsEngineState after)
 		}
 		ujobs_worker_wait(terminated ? 100 : Min(ujobs_worker_ms_until(deadline), 1000));
 		(void) ujobs_crew_sync(GetCurrentTimestamp());
-		if (is_wanted_again())
+		if (is_wanted_again(after))
 		{
 			dirty = true;
 			set_state(UJOBS_ENGINE_RUNNING);
@@ -439,7 +442,7 @@ follow_config(void)
 	ujobs_worker_begin();
 	home = ujobs_home_check();
 	ujobs_worker_commit();
-	if (home == UJOBS_HOME_STOPPED || !ujobs_guc_serves(database_name))
+	if (home == UJOBS_HOME_STOPPED)
 		drain_and_leave(UJOBS_ENGINE_STOPPED);
 }
 
@@ -478,7 +481,9 @@ ujobs_dispatcher_main(Datum arg)
 	{
 		TimestampTz next;
 
-		if (config_changed || !ujobs_guc_serves(database_name))
+		if (!ujobs_wanted(database_name))
+			drain_and_leave(UJOBS_ENGINE_DOWN);
+		if (config_changed)
 			follow_config();
 		if (unsettled)
 			next = await_home();

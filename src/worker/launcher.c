@@ -5,7 +5,7 @@
  * without the extension makes it leave at once, which is the probe.  After
  * that it acts on what stands in shared memory: an engine whose dispatcher
  * died is started again with a growing pause, one that was stopped or paused
- * when somebody rings.
+ * when somebody rings, none where ujobs.databases does not want it.
  */
 #include "postgres.h"
 
@@ -24,10 +24,10 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-#include "core/guc.h"
 #include "core/observe.h"
 #include "core/shmem.h"
 #include "core/spawn.h"
+#include "core/wanted.h"
 #include "worker/launcher.h"
 #include "worker/utility.h"
 #include "worker/worker.h"
@@ -107,7 +107,7 @@ look_at_databases(void)
 			continue;
 		k = know(form->oid);
 		k->present = true;
-		k->wanted = ujobs_guc_serves(NameStr(form->datname));
+		k->wanted = ujobs_wanted(NameStr(form->datname));
 		k->probed &= k->wanted;
 	}
 	table_endscan(scan);
@@ -174,7 +174,7 @@ is_due(const Known *k, const UjobsEngine *engine, bool rung, TimestampTz now, Ti
 	if (engine->hold_until > now)
 		at = Max(at, engine->hold_until);
 	else if (engine->state == UJOBS_ENGINE_STOPPED || engine->state == UJOBS_ENGINE_PAUSED)
-		return rung || !k->probed;
+		return rung;
 	if (at <= now)
 		return true;
 	*wait = Min(*wait, at);
