@@ -304,3 +304,16 @@ ujobs_slot_wake(int index)
 	if (latch != NULL)
 		SetLatch(latch);
 }
+
+void
+ujobs_slot_terminate_all(Oid database)
+{
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		UjobsSlot	slot;
+
+		ujobs_slot_copy(i, &slot);
+		if (slot.state != UJOBS_SLOT_FREE && slot.database == database && slot.pid != 0)
+			kill(slot.pid, SIGTERM);
+	}
+}

@@ -61,6 +61,9 @@ extern void ujobs_slot_ask_leave(int index);
 /* The same, its slot being kept for this role for a moment: who waits longest would lose the race. */
 extern void ujobs_slot_ask_leave_for(int index, Oid database, Oid role);
 
+/* SIGTERM to all executors of a database: their jobs are given back. */
+extern void ujobs_slot_terminate_all(Oid database);
+
 /* Wake an executor. */
 extern void ujobs_slot_wake(int index);
 

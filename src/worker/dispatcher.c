@@ -446,6 +446,19 @@ follow_config(void)
 		drain_and_leave(UJOBS_ENGINE_STOPPED);
 }
 
+/* A database without the extension: whoever is left of an engine there goes. */
+static void
+forget_database(Oid database)
+{
+	UjobsEngine *former = ujobs_shmem_engine(database, false);
+
+	if (former == NULL)
+		return;
+	ujobs_slot_terminate_all(database);
+	ujobs_scheduler_stop(former);
+	ujobs_shmem_forget_engine(database);
+}
+
 static void
 birth(Oid database)
 {
@@ -458,7 +471,7 @@ birth(Oid database)
 		proc_exit(0);
 	if (!extension_is_here())
 	{
-		ujobs_shmem_forget_engine(database);
+		forget_database(database);
 		proc_exit(0);
 	}
 	take_engine();

@@ -108,14 +108,7 @@ send_away(UjobsEngine *engine)
 		kill(engine->dispatcher_pid, SIGTERM);
 	if (engine->scheduler_pid != 0)
 		kill(engine->scheduler_pid, SIGTERM);
-	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
-	{
-		UjobsSlot	slot;
-
-		ujobs_slot_copy(i, &slot);
-		if (slot.state != UJOBS_SLOT_FREE && slot.database == engine->database && slot.pid != 0)
-			kill(slot.pid, SIGTERM);
-	}
+	ujobs_slot_terminate_all(engine->database);
 }
 
 static void

@@ -110,7 +110,7 @@ $sql->('three', q{select ujobs.enqueue('work', '{"n": 1}')});
 wait_until_sql($node, q{select state = 'done' from ujobs.jobs}, database => 'three');
 pass('a new extension works at once');
 $sql->('three', 'drop extension ujobs cascade');
-wait_until_sql($node, $activity =~ s/count\(\*\)/count(*) = 0/r);
+wait_until_sql($node, $activity =~ s/count\(\*\)/count(*) = 0/r, patience => 20);
 pass('without it nobody is left');
 $sql->('three', 'drop table effect, trouble; drop function work, busy, endless, failing');
 $sql->('three', $populate);
