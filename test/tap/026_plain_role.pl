@@ -84,6 +84,8 @@ create table plain.definition (id bigint);
 SQL
 $as->('plain', $planted);
 $sql->('grant usage on schema plain to public; alter role plain set search_path = plain, pg_catalog, ujobs, ujobs_internal; alter role boss set search_path = plain, pg_catalog, public');
+# A new executor, with the new path.
+$sql->(q{select pg_terminate_backend(pid) from ujobs.workers where kind = 'executor'});
 my $hostile = <<'SQL';
 create temp table job (id bigint);
 create temp table definition (id bigint);
