@@ -520,6 +520,9 @@ told_to_leave(void)
 {
 	UjobsSlot	slot;
 
+	/* Another segment: the extension was dropped and made again, the ring here is nobody's. */
+	if (ujobs_shmem_area(false) != executor.area)
+		return true;
 	ujobs_slot_copy(executor.slot, &slot);
 	return slot.leave || slot.generation != executor.generation;
 }

@@ -173,8 +173,10 @@ is_due(const Known *k, const UjobsEngine *engine, bool rung, TimestampTz now, Ti
 		return false;
 	if (engine->hold_until > now)
 		at = Max(at, engine->hold_until);
+	else if (rung)
+		return true;			/* somebody did something about it: no pause */
 	else if (engine->state == UJOBS_ENGINE_STOPPED || engine->state == UJOBS_ENGINE_PAUSED)
-		return rung;
+		return false;
 	if (at <= now)
 		return true;
 	*wait = Min(*wait, at);
