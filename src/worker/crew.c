@@ -110,7 +110,7 @@ sync_hand(int index, TimestampTz now)
 		bury(index, slot.generation != hand->generation || slot.died, now);
 		return true;
 	}
-	if (slot.state == UJOBS_SLOT_STARTING && ujobs_recruit_is_lost(index))
+	if (slot.state == UJOBS_SLOT_STARTING && ujobs_recruit_is_lost(index, slot.since, now))
 	{
 		ujobs_slot_free(index, hand->generation, true);
 		bury(index, true, now);

@@ -25,6 +25,7 @@
 #define RETRY_NO_PROCESS_US 1000000
 #define EVICT_IDLE_US 200000	/* so long after the last one an idle executor is asked to leave */
 #define EVICT_BUSY_US 1000000	/* and a busy one, which may take its time */
+#define BIRTH_PATIENCE_US (INT64CONST(5) * USECS_PER_SEC)
 #define MAX_ROLES 64
 
 typedef struct Role
@@ -96,12 +97,12 @@ ujobs_recruit_failed(Oid role, TimestampTz now)
 }
 
 bool
-ujobs_recruit_is_lost(int slot)
+ujobs_recruit_is_lost(int slot, TimestampTz since, TimestampTz now)
 {
 	pid_t		pid;
 
 	if (handle[slot] == NULL)
-		return false;
+		return now - since > BIRTH_PATIENCE_US;
 	return GetBackgroundWorkerPid(handle[slot], &pid) == BGWH_STOPPED;
 }
 

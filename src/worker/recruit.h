@@ -15,8 +15,11 @@
  */
 extern void ujobs_recruit(Oid role, bool needed, TimestampTz now);
 
-/* Did the process that was to fill this slot die before it arrived? */
-extern bool ujobs_recruit_is_lost(int slot);
+/*
+ * Did the process that was to fill this slot, taken at `since`, die before it
+ * arrived?  One that a former dispatcher registered is given a few seconds.
+ */
+extern bool ujobs_recruit_is_lost(int slot, TimestampTz since, TimestampTz now);
 
 /* Follow-up from the crew: the executor of this role arrived, or failed to. */
 extern void ujobs_recruit_arrived(Oid role);
