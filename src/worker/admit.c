@@ -164,7 +164,11 @@ ujobs_admit_hands_of(Oid role)
 	int			n = 0;
 
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
-		n += ujobs_hand_at(i)->used && ujobs_hand_at(i)->role == role && ujobs_hand_at(i)->state != UJOBS_SLOT_STARTING;
+	{
+		UjobsHand  *hand = ujobs_hand_at(i);
+
+		n += hand->used && hand->role == role && hand->state != UJOBS_SLOT_STARTING && !hand->leaving;
+	}
 	return n;
 }
 

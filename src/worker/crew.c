@@ -77,7 +77,7 @@ bury(int index, bool died, TimestampTz now)
 		if (!suspect_again(ticket))
 			ujobs_hand_put_back(ticket->id, not_before, now);
 	}
-	if (hand->state == UJOBS_SLOT_STARTING)
+	if (died && hand->state == UJOBS_SLOT_STARTING)
 		ujobs_recruit_failed(hand->role, now);
 	memset(hand, 0, sizeof(*hand));
 }
@@ -309,8 +309,10 @@ ujobs_crew_idle_of_other_role(Oid role)
 {
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
-		if (ujobs_hand_at(i)->used && ujobs_hand_at(i)->role != role && ujobs_hand_at(i)->state == UJOBS_SLOT_IDLE &&
-			ujobs_hand_load(ujobs_hand_at(i)) == 0)
+		UjobsHand  *hand = ujobs_hand_at(i);
+
+		if (hand->used && hand->role != role && hand->state == UJOBS_SLOT_IDLE && !hand->leaving &&
+			ujobs_hand_load(hand) == 0)
 			return i;
 	}
 	return -1;
@@ -321,7 +323,9 @@ ujobs_crew_starting(Oid role)
 {
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
-		if (ujobs_hand_at(i)->used && ujobs_hand_at(i)->role == role && ujobs_hand_at(i)->state == UJOBS_SLOT_STARTING)
+		UjobsHand  *hand = ujobs_hand_at(i);
+
+		if (hand->used && hand->role == role && hand->state == UJOBS_SLOT_STARTING && !hand->leaving)
 			return true;
 	}
 	return false;

@@ -56,6 +56,14 @@ typedef struct Executor
 	char		inherited_commit[32];	/* what ujobs.synchronous_commit = '' means */
 } Executor;
 
+/*
+ * It lingers so long for more, whatever ujobs.worker_idle_timeout says: the
+ * dispatcher gives it work only when it has seen it, and one that left before
+ * would have been started for nothing, again and again.
+ */
+#define LINGER_US INT64CONST(200000)
+#define LINGER_FIRST_US INT64CONST(2000000) /* before its first job: it was started for one */
+
 static Executor executor;
 static volatile sig_atomic_t cancellable = false;	/* user code may be running */
 static volatile sig_atomic_t got_cancel = false;
@@ -531,6 +539,7 @@ static void
 loop(void)
 {
 	TimestampTz idle_since = GetCurrentTimestamp();
+	int64		linger = LINGER_FIRST_US;
 
 	for (;;)
 	{
@@ -543,12 +552,13 @@ loop(void)
 		{
 			ujobs_observe_report(false);
 			idle_since = GetCurrentTimestamp();
+			linger = LINGER_US;
 			continue;
 		}
 		(void) ujobs_slot_take(executor.area, executor.slot, NULL, 0);	/* says idle */
 		ujobs_observe_activity(NULL);
 		ujobs_observe_report(true);
-		leave_at = idle_since + (int64) ujobs_guc_worker_idle_timeout * 1000;
+		leave_at = idle_since + Max((int64) ujobs_guc_worker_idle_timeout * 1000, linger);
 		if (GetCurrentTimestamp() >= leave_at)
 			return;
 		ujobs_worker_wait(ujobs_worker_ms_until(leave_at));

@@ -54,9 +54,20 @@ wait_until_sql($node, q{select exists (select from ujobs.jobs where name = 'busy
 pass('and the others get it back');
 $sql->('postgres', q{select ujobs.drop_job('busy', force => true)});
 
-# ---- no process is left ----
+# ---- executors that leave when they idle ----
 
 $sql->('postgres', 'alter system set ujobs.worker_idle_timeout = 0');
+$sql->('postgres', 'select pg_reload_conf()');
+my $done = 0;
+foreach my $n (1 .. 10)
+{
+	wait_until_sql($node, q{select count(*) = 0 from ujobs.workers where kind = 'executor'}) if $n % 5 == 0;
+	$done += job_end($node, enqueue_job($node, 'work', input => qq({"n": "brief $n"}))) eq 'done 1';
+}
+is($done, 10, 'an executor does not leave before it had the job it was started for');
+
+# ---- no process is left ----
+
 $sql->('postgres', 'alter system set max_worker_processes = 5');	# launcher, logical replication, dispatcher and scheduler of two databases: too few
 $node->restart;
 wait_until_sql($node, q{select count(*) = 2 from ujobs.workers where kind = 'dispatcher' and state = 'running'});
