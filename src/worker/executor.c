@@ -56,11 +56,7 @@ typedef struct Executor
 	char		inherited_commit[32];	/* what ujobs.synchronous_commit = '' means */
 } Executor;
 
-/*
- * It lingers so long for more, whatever ujobs.worker_idle_timeout says: the
- * dispatcher gives it work only when it has seen it, and one that left before
- * would have been started for nothing, again and again.
- */
+/* The dispatcher gives work only to those it has seen: who leaves earlier was started for nothing. */
 #define LINGER_US INT64CONST(200000)
 #define LINGER_FIRST_US INT64CONST(2000000) /* before its first job: it was started for one */
 
@@ -173,7 +169,7 @@ log_if_slow(const UjobsJob *job, const UjobsCourse *course)
 							 course->name, job->attempt, ms)));
 }
 
-/* The clock of one attempt ran out, even if the handler caught the cancel; after_error words it. */
+/* Even if the handler caught the cancel; after_error words it. */
 static void
 check_timeout(const UjobsCourse *course)
 {
