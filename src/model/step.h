@@ -1,0 +1,39 @@
+/*
+ * step.h: a remembered part of a durable job as C types.
+ */
+#ifndef UJOBS_MODEL_STEP_H
+#define UJOBS_MODEL_STEP_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+
+/* job_step.status, as stored. */
+typedef enum UjobsStepStatus
+{
+	UJOBS_STEP_COMPLETED = 'c',
+	UJOBS_STEP_SLEEPING = 's',
+	UJOBS_STEP_WAITING = 'w',
+	UJOBS_STEP_FAILED = 'f'		/* run again by the next attempt */
+} UjobsStepStatus;
+
+/* A row of ujobs_internal.job_step.  What is 0 or NULL is NULL in the row. */
+typedef struct UjobsStep
+{
+	int32		seq;			/* order in which steps were first recorded, from 1 */
+	int32		attempts;
+	UjobsStepStatus status;
+	char	   *name;
+	TimestampTz started_at;
+	TimestampTz completed_at;
+	TimestampTz wake_at;		/* end of a sleep, deadline of a wait (DT_NOEND: none) */
+	TimestampTz since;			/* of a wait for an event */
+	int64		event_id;
+	int64		child_id;
+	char	   *event;
+	char	   *match;
+	struct varlena *output;		/* jsonb as stored: perhaps a toast pointer */
+	struct varlena *error;
+} UjobsStep;
+
+#endif							/* UJOBS_MODEL_STEP_H */
