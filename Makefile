@@ -3,13 +3,13 @@ EXTENSION = ujobs
 EXTVERSION = 0.1.0
 MODULE_big = ujobs
 OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c)))
-SQL_PARTS = sql/00_schemas.sql sql/10_tables.sql sql/20_define.sql sql/30_enqueue.sql sql/40_control.sql sql/45_inside.sql sql/50_inspect.sql sql/55_check.sql sql/60_trying.sql sql/90_grants.sql sql/95_installed.sql
+SQL_PARTS = sql/00_schemas.sql sql/10_tables.sql sql/20_define.sql sql/30_enqueue.sql sql/40_control.sql sql/45_inside.sql sql/50_inspect.sql sql/55_check.sql sql/57_tasks.sql sql/60_trying.sql sql/90_grants.sql sql/95_installed.sql
 DATA_built = ujobs--$(EXTVERSION).sql
 PG_CPPFLAGS = -I$(CURDIR)/src -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wno-sign-compare
 EXTRA_CLEAN = ujobs--$(EXTVERSION).sql
 
 # These set everything up themselves, so they must not need PGXS to be read.
-HOUSE_GOALS = bench check demo lint setup
+HOUSE_GOALS = bench check demo fuzz lint setup
 
 .PHONY: $(HOUSE_GOALS)
 
@@ -37,6 +37,10 @@ demo:
 # Figures of this machine, about five minutes; see bench/README.md.
 bench:
 	@scripts/bench
+
+# libFuzzer on the pure code, a minute.
+fuzz:
+	@scripts/fuzz
 
 # The rules of the house alone.
 lint:
