@@ -96,6 +96,8 @@ typedef struct UjobsSlot
 	uint32		tail;			/* next free */
 	uint64		taken;			/* tickets finished with, ever */
 	uint64		jobs_done;
+	uint64		work_us;		/* of handlers, ever; waiting for a commit is not work */
+	bool		committing;		/* the handlers of the tickets at hand have returned */
 	int64		job_id;			/* running now, 0 = none */
 	int64		cancel_id;		/* interrupt this job if it still runs */
 	int32		definition_id;

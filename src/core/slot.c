@@ -68,7 +68,8 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 		slot->leave = slot->notify = false;
 		slot->low_water = 0;
 		slot->head = slot->tail = 0;
-		slot->taken = slot->jobs_done = 0;
+		slot->taken = slot->jobs_done = slot->work_us = 0;
+		slot->committing = false;
 		slot->job_id = slot->cancel_id = 0;
 		slot->heir_until = 0;
 		slot->since = now;
@@ -217,6 +218,18 @@ ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, Timest
 	SpinLockRelease(&slot->mutex);
 }
 
+void
+ujobs_slot_worked(int index, TimestampTz began)
+{
+	UjobsSlot  *slot = slot_at(index);
+	TimestampTz now = GetCurrentTimestamp();
+
+	SpinLockAcquire(&slot->mutex);
+	slot->work_us += Max(now - began, 0);
+	slot->committing = true;
+	SpinLockRelease(&slot->mutex);
+}
+
 bool
 ujobs_slot_end_job(int index)
 {
@@ -225,7 +238,11 @@ ujobs_slot_end_job(int index)
 
 	SpinLockAcquire(&slot->mutex);
 	cancelled = slot->cancel_id != 0 && slot->cancel_id == slot->job_id;
+	/* It failed: its time counts all the same. */
+	if (slot->job_id != 0 && !slot->committing)
+		slot->work_us += Max(GetCurrentTimestamp() - slot->job_started, 0);
 	slot->job_id = slot->cancel_id = 0;
+	slot->committing = false;
 	SpinLockRelease(&slot->mutex);
 	ujobs_crashmark_set(index, slot->database, 0);
 	return cancelled;
@@ -258,6 +275,15 @@ ujobs_slot_set_wakeup(int index, uint32 low_water, bool notify)
 	slot->low_water = low_water;
 	slot->notify = notify;
 	SpinLockRelease(&slot->mutex);
+}
+
+bool
+ujobs_slot_is_committing(int index)
+{
+	UjobsSlot	slot;
+
+	ujobs_slot_copy(index, &slot);
+	return slot.committing;
 }
 
 void

@@ -43,6 +43,9 @@ extern bool ujobs_slot_done(int index, int n, int jobs);
 /* Executor: this job begins.  Clears a cancel meant for another. */
 extern void ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, TimestampTz at);
 
+/* Executor: the handlers of what was taken, begun at that instant, have returned; a commit follows. */
+extern void ujobs_slot_worked(int index, TimestampTz began);
+
 /* Executor: it ended; true when a cancel was sent to it. */
 extern bool ujobs_slot_end_job(int index);
 
@@ -51,6 +54,9 @@ extern bool ujobs_slot_cancel(int index, int64 job_id);
 
 /* Dispatcher: when to be told: at so few tickets left, or after every job. */
 extern void ujobs_slot_set_wakeup(int index, uint32 low_water, bool notify);
+
+/* Dispatcher: have the handlers returned, so that only the commit is waited for? */
+extern bool ujobs_slot_is_committing(int index);
 
 /* A consistent copy. */
 extern void ujobs_slot_copy(int index, UjobsSlot *copy);

@@ -36,7 +36,8 @@ ujobs_admit_init(UjobsArea *my_area)
 /*
  * How many tickets an executor should hold: AHEAD_US of its work, one at
  * least; and two batches, or the commit that they share would be the smaller
- * the longer it takes.  Batches of slow jobs are not hoarded.
+ * the longer it takes.  Batches of slow jobs are not hoarded; a slow disk does
+ * not make a job slow.
  */
 static int
 depth_of(const UjobsHand *hand)
@@ -44,7 +45,7 @@ depth_of(const UjobsHand *hand)
 	double		us = hand->job_us > 0 ? hand->job_us : FIRST_GUESS_US;
 	double		depth = Max(AHEAD_US / us, 1);
 
-	if (us < UJOBS_SLOW_US)
+	if (hand->work_us < UJOBS_SLOW_US)
 		depth = Max(depth, 2 * hand->batch);
 	return (int) Min(depth, UJOBS_RING_SIZE - 1);
 }
@@ -106,6 +107,7 @@ ujobs_admit_push(int index, const UjobsTicket *ticket, UjobsLane *lane, UjobsHea
 	if (ujobs_slot_push(area, index, ticket, 1) == 0)
 		return false;
 	hand->ticket[hand->tail++ % UJOBS_RING_SIZE] = *ticket;
+	hand->batch = ticket->batch;
 	ujobs_hand_kind_add(hand, ticket->definition_id);
 	ujobs_hand_remember(ticket, lane, item);
 	return true;
@@ -207,6 +209,7 @@ serve(int index, TimestampTz now)
 		total += n;
 		if (n == 0)
 			break;
+		depth = depth_of(hand);	/* it may have a batch now */
 	}
 	if (total > 0 && was_idle)
 		hand->synced = now;

@@ -82,14 +82,18 @@ bury(int index, bool died, TimestampTz now)
 	memset(hand, 0, sizeof(*hand));
 }
 
-static void
-learn_pace(UjobsHand *hand, int n, TimestampTz now)
+static double
+average(double before, double us)
 {
-	double		us = (double) (now - hand->synced) / n;
+	return before == 0 ? Max(us, 0) : 0.7 * before + 0.3 * Max(us, 0);
+}
 
-	if (us < 0)
-		us = 0;
-	hand->job_us = hand->job_us == 0 ? us : 0.7 * hand->job_us + 0.3 * us;
+static void
+learn_pace(UjobsHand *hand, int n, const UjobsSlot *slot, TimestampTz now)
+{
+	hand->job_us = average(hand->job_us, (double) (now - hand->synced) / n);
+	hand->work_us = average(hand->work_us, (double) (slot->work_us - hand->worked) / n);
+	hand->worked = slot->work_us;
 }
 
 static bool
@@ -123,7 +127,7 @@ sync_hand(int index, TimestampTz now)
 	hand->leaving = slot.leave;
 	hand->done = slot.taken;
 	if (n > 0)
-		learn_pace(hand, n, now);
+		learn_pace(hand, n, &slot, now);
 	if (n > 0 || ujobs_hand_load(hand) == 0)
 		hand->synced = now;
 	for (int i = 0; i < n; i++)
@@ -194,6 +198,7 @@ ujobs_crew_adopt(void)
 		hand->role = slot.role;
 		hand->state = slot.state;
 		hand->done = slot.taken;
+		hand->worked = slot.work_us;
 		hand->synced = GetCurrentTimestamp();
 		hand->head = hand->tail = 0;
 		for (uint32 n = (uint32) slot.taken; n != slot.tail; n++)
@@ -232,7 +237,8 @@ ujobs_crew_reclaim_slow(TimestampTz now)
 	{
 		UjobsHand  *hand = ujobs_hand_at(i);
 
-		if (hand->used && ujobs_hand_load(hand) > 1 && now - hand->synced >= UJOBS_SLOW_US)
+		if (hand->used && ujobs_hand_load(hand) > 1 && now - hand->synced >= UJOBS_SLOW_US &&
+			!ujobs_slot_is_committing(i))
 			ujobs_crew_reclaim(i, UJOBS_RING_SIZE, now);
 	}
 }

@@ -4,8 +4,7 @@
  * An executor is a session of the owner role and nothing more.  Its slot in
  * shared memory is the lease of the job it runs; the claim writes nothing,
  * so giving a job back is doing nothing.  One attempt of an atomic job (or
- * of a batch of them) is one transaction.  What fails is recorded in a second,
- * small one.
+ * of a batch of them) is one transaction, what fails is recorded in a second.
  */
 #include "postgres.h"
 
@@ -214,6 +213,7 @@ run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 static void
 finish_jobs(UjobsFinish *finish, int n)
 {
+	ujobs_slot_worked(executor.slot, finish[0].started_at);
 	if (!ujobs_job_finish(finish, n, GetCurrentTimestamp()))
 		ujobs_settle_not_ours();
 }

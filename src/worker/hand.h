@@ -37,7 +37,9 @@ typedef struct UjobsHand
 	UjobsTicket ticket[UJOBS_RING_SIZE];
 	UjobsHandKind kind[UJOBS_HAND_KINDS];
 	int			n_kinds;
-	double		job_us;			/* moving average */
+	double		job_us;			/* moving average of a ticket's time, its share of the commit included */
+	double		work_us;		/* the same without the commit */
+	uint64		worked;			/* of the slot's work_us, as of the last sync */
 	int			batch;			/* of the last definition it was given */
 	TimestampTz synced;			/* when it last finished a job or began after idling */
 } UjobsHand;
