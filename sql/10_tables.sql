@@ -76,9 +76,9 @@ create table ujobs_internal.job (
     definition_id int not null,
     revision int not null default 0,
     enqueued_role oid not null,
-    priority smallint not null,
     attempt ujobs_internal.attempt_count not null default 0,
     max_attempts ujobs_internal.attempt_limit not null,
+    priority smallint not null,
     state ujobs_internal.live_state not null default 'p',
     run_id uuid not null,
     queue text collate "C" not null,
@@ -145,7 +145,6 @@ create index event_expiry on ujobs_internal.event (expires_at);
 -- Finished jobs, in a ring of partitions by the day on which the row expires.
 create table ujobs_internal.job_history (
     id bigint not null,
-    slot smallint not null,
     run_at timestamptz,
     created_at timestamptz not null,
     started_at timestamptz,
@@ -155,6 +154,7 @@ create table ujobs_internal.job_history (
     enqueued_role oid not null,
     attempt int not null,
     max_attempts int not null,
+    slot smallint not null,
     priority smallint not null,
     state ujobs_internal.ended_state not null,
     run_id uuid not null,
