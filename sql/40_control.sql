@@ -34,7 +34,11 @@ jobs; a finished one moves back from history.
 
   id    the job
   step  the first step to do again: its result and those of all later steps
-        are dropped; NULL keeps every step
+        are dropped; NULL keeps every step. Where a wait for an event is
+        dropped, the job''s waits take only events published from now on
+
+A failed step is run again in any case; a sleep that is kept goes on until the
+instant it had.
 
 Needs membership in the owner of the job''s definition.
 
@@ -48,7 +52,7 @@ create function ujobs.retry(id bigint) returns jsonb
     language c volatile as 'MODULE_PATHNAME', 'ujobs_sql_retry';
 
 comment on function ujobs.retry(bigint) is
-'Makes a job due now and keeps its completed steps: retry_from_step(id).
+'Makes a job due now and keeps all its steps: retry_from_step(id).
 
   id  the job
 

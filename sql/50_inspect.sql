@@ -113,13 +113,6 @@ select id, name, queue, state, priority, attempt, max_attempts, run_at, tenant_i
 comment on view ujobs.dead_letters is
 'Dead jobs: attempts exhausted or a terminal error. Columns as in ujobs.jobs, and failed_at. ujobs.retry(id) starts one again.';
 
-create view ujobs.steps with (security_barrier) as
-select null::bigint as job_id, null::int as seq, null::text as name, null::text as status, null::jsonb as output,
-       null::int as attempts, null::jsonb as error, null::timestamptz as started_at,
-       null::timestamptz as completed_at, null::timestamptz as wake_at, null::text as event, null::text as match
- where false;
-comment on view ujobs.steps is 'The remembered steps of durable jobs.';
-
 create view ujobs.definitions with (security_barrier) as
 select d.name, d.kind, d.handler, d.owner_name as owner, d.idempotency_key, d.tenant, d.input_schema, d.retry,
        d.queue, d.priority, d.concurrency, d.timeout, d.step_timeout, d.batch, d.retention, d.description,
@@ -451,7 +444,7 @@ Example: SELECT jsonb_pretty(ujobs.inspect_queues());';
 create function ujobs.inspect_job(id bigint) returns jsonb
     language c volatile strict parallel unsafe as 'MODULE_PATHNAME', 'ujobs_sql_inspect_job';
 comment on function ujobs.inspect_job(bigint) is
-'The trace of a job, live or finished: {id, name, queue, state, attempt, maxAttempts, idempotencyKey, runId, runAt, createdAt, finishedAt, lastError, tenantId, traceparent, enqueuedBy, result, steps, retryDelaysMs}. NULL when there is no such job, it is past its retention, or you may not see it; members of pg_monitor see lastError, result and idempotencyKey as null. retryDelaysMs is the schedule of its definition without jitter.
+'The trace of a job, live or finished: {id, name, queue, state, attempt, maxAttempts, idempotencyKey, runId, runAt, createdAt, finishedAt, lastError, tenantId, traceparent, enqueuedBy, result, steps, retryDelaysMs}. steps is an array in the order of the steps: {name, status, startedAt, completedAt, wakeAt, durationMs, attempts, error, output}; where the outputs of all of them would be more than 64 MB, they and the errors are null here and stand in ujobs.steps alone. NULL when there is no such job, it is past its retention, or you may not see it; members of pg_monitor see lastError, result, idempotencyKey and the error and output of steps as null. retryDelaysMs is the schedule of its definition without jitter.
 Example: SELECT jsonb_pretty(ujobs.inspect_job(42));';
 
 create function ujobs.inspect_dead_letters(max int default 100) returns jsonb

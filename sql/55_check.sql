@@ -93,7 +93,72 @@ begin atomic
     select 'history_error', pg_catalog.format('dead job %s has no error', h.id)
       from ujobs_internal.job_history h
      where h.state = 'x'
-       and h.last_error is null;
+       and h.last_error is null
+    union all
+    select 'step_job', pg_catalog.format('step %s "%s" is of job %s, which is neither live nor finished', s.seq, s.name, s.job_id)
+      from ujobs_internal.job_step s
+     where not exists (select from ujobs_internal.job j where j.id = s.job_id)
+       and not exists (select from ujobs_internal.job_history h where h.id = s.job_id)
+    union all
+    select 'step_name', pg_catalog.format('job %s has %s steps named "%s"', s.job_id, pg_catalog.count(*), s.name)
+      from ujobs_internal.job_step s
+     group by s.job_id, s.name
+    having pg_catalog.count(*) > 1
+    union all
+    select 'step_status',
+           pg_catalog.format('job %s, step "%s": %s', s.job_id, s.name,
+               case when s.seq < 1 then pg_catalog.format('its seq is %s', s.seq)
+                    when s.status = 'c' and s.completed_at is null then 'completed, but not when'
+                    when s.status in ('s', 'w') and s.wake_at is null then 'it sleeps or waits without an end'
+                    when s.status = 's' and not pg_catalog.isfinite(s.wake_at) then 'it sleeps for ever'
+                    when s.status = 'w' and s.event is null and s.child_id is null then 'it waits for neither an event nor a job'
+                    when s.status = 'w' and s.event is not null and s.child_id is not null then 'it waits for both an event and a job'
+                    when s.status = 'w' and s.event is not null and s.since is null then 'it waits for an event since no instant' end)
+      from ujobs_internal.job_step s
+     where s.seq < 1
+        or (s.status = 'c' and s.completed_at is null)
+        or (s.status in ('s', 'w') and s.wake_at is null)
+        or (s.status = 's' and not pg_catalog.isfinite(s.wake_at))
+        or (s.status = 'w' and pg_catalog.num_nonnulls(s.event, s.child_id) <> 1)
+        or (s.status = 'w' and s.event is not null and s.since is null)
+    union all
+    select 'job_wait',  -- a program may park an external job, and a missing handler suspends any, for its reason
+           pg_catalog.format('job %s is suspended until %s, but %s', j.id, j.due_at,
+                             case when w.name is null then 'none of its steps sleeps or waits'
+                                  else pg_catalog.format('its step "%s" ends at %s', w.name, w.wake_at) end)
+      from ujobs_internal.job j
+      join ujobs_internal.definition d on d.id = j.definition_id
+      left join lateral (select s.name, s.wake_at
+                           from ujobs_internal.job_step s
+                          where s.job_id = j.id
+                            and s.status in ('s', 'w')
+                          order by s.seq desc
+                          limit 1) w on true
+     where j.state = 's'
+       and d.kind = 'durable'
+       and j.reason is null
+       and j.started_at is not null
+       and j.due_at > pg_catalog.clock_timestamp()
+       and (w.name is null or w.wake_at < j.due_at)
+    union all
+    select 'history_steps', pg_catalog.format('finished job %s: its steps are not an array of steps', h.id)
+      from ujobs_internal.job_history h
+     where h.steps is not null
+       and case when pg_catalog.jsonb_typeof(h.steps) <> 'array' then true
+                else pg_catalog.jsonb_array_length(h.steps) = 0
+                  or exists (select
+                               from pg_catalog.jsonb_array_elements(h.steps) e
+                              where pg_catalog.jsonb_typeof(e.value) <> 'object'
+                                 or pg_catalog.jsonb_typeof(e.value -> 'seq') is distinct from 'number'
+                                 or pg_catalog.jsonb_typeof(e.value -> 'name') is distinct from 'string'
+                                 or pg_catalog.jsonb_typeof(e.value -> 'attempts') is distinct from 'number'
+                                 or pg_catalog.jsonb_typeof(e.value -> 'started_at') is distinct from 'string'
+                                 or coalesce(e.value ->> 'status', '') not in ('c', 's', 'w', 'f')) end
+    union all
+    select 'step_twice', pg_catalog.format('finished job %s has step %s both as a row and in its history', s.job_id, s.seq)
+      from ujobs_internal.job_step s
+      join ujobs_internal.job_history h on h.id = s.job_id
+     where h.steps @> pg_catalog.jsonb_build_array(pg_catalog.jsonb_build_object('seq', s.seq));
 end;
 comment on function ujobs.check() is
 'Every invariant of the store that does not hold: the rule''s name and the facts. No rows means healthy. Reads the tables in full. Write ujobs.check(): CHECK alone is a keyword.

@@ -17,5 +17,5 @@ revoke execute on function ujobs.stop_workers from public;
 
 -- Looking in is for everybody: the views decide by row.  Nobody has USAGE on
 -- schema ujobs_internal, so what the views call there cannot be named.
-grant select on ujobs.jobs, ujobs.steps, ujobs.queues, ujobs.dead_letters, ujobs.definitions, ujobs.workers,
-                ujobs.error_codes to public;
+grant select on ujobs.jobs, ujobs.steps, ujobs.events, ujobs.queues, ujobs.dead_letters, ujobs.definitions,
+                ujobs.workers, ujobs.error_codes to public;

@@ -234,11 +234,11 @@ restart(int64 id, const UjobsWhere *where, TimestampTz now, UjobsIdentity *ident
 	return ujobs_control_revive(id, where, now, identity, restarted);
 }
 
-/* No kind of job has steps yet: every name is unknown. */
+/* Raised when the job has been restarted already: the error undoes that. */
 static void
-refuse_step(int64 id, const char *step)
+drop_steps(int64 id, const char *step, TimestampTz now)
 {
-	if (step != NULL)
+	if (step != NULL && !ujobs_control_drop_steps(id, step, now))
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
 				 errmsg("job " INT64_FORMAT " has no step \"%s\"", id, step),
@@ -260,11 +260,11 @@ retry(int64 id, const char *step, UjobsIdentity *identity)
 		definition = locate_for(id, identity, &where);
 		refuse_running(id, &where);
 		refuse_dropped(id, definition);
-		refuse_step(id, step);
 		outcome = restart(id, &where, now, identity, &restarted);
 	} while (outcome == UJOBS_RESTART_MOVED);
 	if (outcome == UJOBS_RESTART_KEY_HELD)
 		raise_key_held(id, definition, &restarted);
+	drop_steps(id, step, now);
 	ujobs_job_announce(id, where.definition_id, restarted.queue, restarted.priority, now);
 }
 

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/detoast.h"
 #include "catalog/pg_authid.h"
 #include "commands/dbcommands.h"
 #include "fmgr.h"
@@ -40,6 +41,7 @@ PG_FUNCTION_INFO_V1(ujobs_sql_error_codes);
 PG_FUNCTION_INFO_V1(ujobs_sql_statements);
 PG_FUNCTION_INFO_V1(ujobs_sql_inspect_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_history_slot);
+PG_FUNCTION_INFO_V1(ujobs_sql_raw_size);
 
 /* now(): the engine's clock, which ujobs.clock may have set for this session. */
 Datum
@@ -266,4 +268,11 @@ Datum
 ujobs_sql_history_slot(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_INT16(ujobs_history_slot(PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+/* raw_size(value jsonb): of a toasted value too, without reading it. */
+Datum
+ujobs_sql_raw_size(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32((int32) toast_raw_datum_size(PG_GETARG_DATUM(0)));
 }

@@ -87,14 +87,6 @@ explain_delayed(const UjobsJobFacts *f)
 	return blocked(NULL, psprintf("delayed until %s: its run_at is in the future", instant(f->at)));
 }
 
-static Explanation
-explain_suspended(const UjobsJobFacts *f)
-{
-	if (f->reason != NULL)
-		return blocked(f->definition, psprintf("suspended: %s", f->reason));
-	return blocked(NULL, psprintf("suspended until %s", instant(f->at)));
-}
-
 /* What holds back all jobs of the database; reason NULL when nothing does. */
 static Explanation
 explain_engine(void)
@@ -153,8 +145,9 @@ explain_limits(const UjobsJobFacts *f)
 	return blocked(NULL, NULL);
 }
 
+/* What holds back a job that is due; reason NULL when nothing does. */
 static Explanation
-explain_ready(const UjobsJobFacts *f)
+explain_due(const UjobsJobFacts *f)
 {
 	Explanation e;
 
@@ -165,11 +158,61 @@ explain_ready(const UjobsJobFacts *f)
 	e = explain_engine();
 	if (e.reason == NULL)
 		e = explain_limits(f);
-	if (e.reason != NULL)
-		return e;
-	if (f->external)
+	if (e.reason == NULL && f->external)
 		return blocked(NULL, "waiting: for a program to claim it");
-	return blocked(NULL, "ready: it starts as soon as jobs ahead of it have started");
+	return e;
+}
+
+static Explanation
+explain_ready(const UjobsJobFacts *f)
+{
+	Explanation e = explain_due(f);
+
+	if (e.reason == NULL)
+		return blocked(NULL, "ready: it starts as soon as jobs ahead of it have started");
+	return e;
+}
+
+/* " until T", or nothing for a wait without end. */
+static char *
+until(TimestampTz t)
+{
+	return TIMESTAMP_NOT_FINITE(t) ? "" : psprintf(" until %s", instant(t));
+}
+
+/* A match is payload, as a key is. */
+static Explanation
+explain_step(const UjobsJobFacts *f)
+{
+	bool		match = f->match != NULL && f->entitled;
+
+	if (f->event != NULL)
+		return blocked(f->event,
+					   psprintf("suspended: waiting for event \"%s\"%s%s%s%s in step \"%s\"", f->event,
+								match ? " (match \"" : "", match ? f->match : "", match ? "\")" : "",
+								until(f->wake_at), f->step));
+	if (f->child_id != 0)
+		return blocked(psprintf("job " INT64_FORMAT, f->child_id),
+					   psprintf("suspended: waiting for job " INT64_FORMAT "%s in step \"%s\"",
+								f->child_id, until(f->wake_at), f->step));
+	return blocked(NULL, psprintf("suspended: sleeping%s in step \"%s\"", until(f->wake_at), f->step));
+}
+
+static Explanation
+explain_suspended(const UjobsJobFacts *f, TimestampTz now)
+{
+	Explanation e;
+
+	if (f->reason != NULL)
+		return blocked(f->definition, psprintf("suspended: %s", f->reason));
+	if (f->at > now && f->step != NULL)
+		return explain_step(f);
+	if (f->at > now)
+		return blocked(NULL, psprintf("suspended until %s", instant(f->at)));
+	e = explain_due(f);
+	if (e.reason == NULL)
+		return blocked(NULL, "suspended: its wait is over, and it goes on as soon as jobs ahead of it have started");
+	return e;
 }
 
 static Explanation
@@ -187,7 +230,7 @@ explain(const UjobsJobFacts *f, int64 id, const char **shown)
 	if (f->state == UJOBS_STATE_LEASED)
 		return blocked(NULL, psprintf("running: claimed by a program outside until %s", instant(f->at)));
 	if (f->state == UJOBS_STATE_SUSPENDED)
-		return explain_suspended(f);
+		return explain_suspended(f, now);
 	if (f->at > now)
 		return explain_delayed(f);
 	return explain_ready(f);

@@ -17,6 +17,13 @@ typedef enum UjobsStepStatus
 	UJOBS_STEP_FAILED = 'f'		/* run again by the next attempt */
 } UjobsStepStatus;
 
+/*
+ * A finished job whose steps sum to more bytes than this keeps them as rows:
+ * jsonb holds no array beyond 256 MB.
+ */
+#define UJOBS_FOLD_MAX 67108864
+#define UJOBS_FOLD_STEP 500		/* what a step counts besides its output and error */
+
 /* A row of ujobs_internal.job_step.  What is 0 or NULL is NULL in the row. */
 typedef struct UjobsStep
 {

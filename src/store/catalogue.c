@@ -11,6 +11,7 @@
 #include "lib/stringinfo.h"
 #include "utils/memutils.h"
 
+#include "model/step.h"
 #include "store/catalogue.h"
 
 #define DEFINITION_COLUMNS \
@@ -21,11 +22,37 @@
 /* What a history row takes over from the live row; the rest differs by outcome. */
 #define KEPT_COLUMNS \
 	"id, run_at, created_at, definition_id, enqueued_role, max_attempts, priority, run_id, queue, tenant, key,\n" \
-	"       input, enqueued_by, traceparent"
+	"       input, enqueued_by, traceparent, events_since"
 
 #define GONE_COLUMNS \
 	"j.id, j.run_at, j.created_at, j.definition_id, j.enqueued_role, j.max_attempts, j.priority, j.run_id, j.queue,\n" \
-	"              j.tenant, j.key, j.input, j.enqueued_by, j.traceparent"
+	"              j.tenant, j.key, j.input, j.enqueued_by, j.traceparent, j.events_since"
+
+/*
+ * The steps of jobs that end: "weighed" is "gone" with the bytes of their
+ * steps (NULL: none), whose rows go unless they must stay rows.  A job without
+ * steps costs one look into the index.  Rows are read as of the statement's
+ * snapshot, so whoever did not write them himself locks the job before.
+ */
+#define WEIGHED_STEPS \
+	"weighed as materialized (\n" \
+	"    select gone.*,\n" \
+	"           (select sum(ujobs_internal.step_size(s))\n" \
+	"              from ujobs_internal.job_step s\n" \
+	"             where s.job_id = gone.id) as bytes\n" \
+	"      from gone),\n" \
+	"unstepped as (\n" \
+	"    delete from ujobs_internal.job_step s\n" \
+	"     using weighed\n" \
+	"     where s.job_id = weighed.id\n"
+
+#define FOLD_FITS "weighed.bytes <= " CppAsString2(UJOBS_FOLD_MAX)
+
+#define FOLDED_STEPS \
+	"       case when " FOLD_FITS " then\n" \
+	"           (select jsonb_agg(ujobs_internal.fold_step(s) order by s.seq)\n" \
+	"              from ujobs_internal.job_step s\n" \
+	"             where s.job_id = weighed.id) end\n"
 
 /* The trace of a job as JSON; v is the row as a user may see it, access what row_access says. */
 #define TRACE_OF \
@@ -41,7 +68,7 @@
 	"           'tenantId', nullif(v.tenant, ''),\n" \
 	"           'traceparent', v.traceparent, 'enqueuedBy', v.enqueued_by,\n" \
 	"           'result', case when v.access > 1 then v.result end,\n" \
-	"           'steps', '[]'::jsonb,\n" \
+	"           'steps', ujobs_internal.step_trace(v.id, v.steps, v.access > 1),\n" \
 	"           'retryDelaysMs', coalesce(to_jsonb(ujobs.retry_schedule(v.retry)), '[]'::jsonb))\n"
 
 static UjobsStatement statements[UJOBS_SQL_COUNT] = {
@@ -185,13 +212,16 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"     where definition_id = $1\n"
 		"    returning " GONE_COLUMNS ",\n"
 		"              j.attempt, j.last_error, j.started_at),\n"
+		WEIGHED_STEPS
+		"       and (" FOLD_FITS " or not $2)),\n"
 		"kept as (\n"
 		"    insert into ujobs_internal.job_history\n"
 		"           (" KEPT_COLUMNS ",\n"
-		"           attempt, last_error, started_at, state, slot, finished_at, expires_at, reason)\n"
+		"           attempt, last_error, started_at, state, slot, finished_at, expires_at, reason, steps)\n"
 		"    select " KEPT_COLUMNS ",\n"
-		"           attempt, last_error, started_at, 'c', $3, $4, $5, $6\n"
-		"      from gone\n"
+		"           attempt, last_error, started_at, 'c', $3, $4, $5, $6,\n"
+		FOLDED_STEPS
+		"      from weighed\n"
 		"     where $2)\n"
 		"select id, queue\n"
 		"  from gone",
@@ -299,28 +329,41 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		" where id = $1",
 		1, {INT8OID}
 	},
+	[UJOBS_SQL_CONTROL_LOCK] = {
+		"control_lock",
+		"/* ujobs:control_lock */\n"
+		"select 1\n"
+		"  from ujobs_internal.job\n"
+		" where id = $1\n"
+		"   for update",
+		1, {INT8OID}
+	},
 	[UJOBS_SQL_CONTROL_CANCEL] = {
 		"control_cancel",
 		"/* ujobs:control_cancel */\n"
 		"with gone as (\n"
-		"    delete from ujobs_internal.job\n"
+		"    delete from ujobs_internal.job j\n"
 		"     where id = $1\n"
-		"    returning *\n"
-		")\n"
+		"    returning " GONE_COLUMNS ",\n"
+		"              j.attempt, j.last_error, j.started_at),\n"
+		WEIGHED_STEPS
+		"       and " FOLD_FITS ")\n"
 		"insert into ujobs_internal.job_history\n"
-		"       (id, slot, run_at, created_at, started_at, finished_at, expires_at, definition_id, enqueued_role,\n"
-		"        attempt, max_attempts, priority, state, run_id, queue, tenant, key, input, last_error, reason,\n"
-		"        enqueued_by, traceparent)\n"
-		"select id, $2, run_at, created_at, coalesce($5, started_at), $6, $7, definition_id, enqueued_role,\n"
-		"       greatest(attempt, $4), max_attempts, priority, 'c', run_id, queue, tenant, key, input, last_error, $3,\n"
-		"       enqueued_by, traceparent\n"
-		"  from gone\n"
+		"       (" KEPT_COLUMNS ",\n"
+		"       state, last_error, slot, reason, attempt, started_at, finished_at, expires_at, steps)\n"
+		"select " KEPT_COLUMNS ",\n"
+		"       'c', last_error, $2, $3, greatest(attempt, $4), coalesce($5, started_at), $6, $7,\n"
+		FOLDED_STEPS
+		"  from weighed\n"
 		"returning queue",
 		7, {INT8OID, INT2OID, TEXTOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
 	},
 	[UJOBS_SQL_CONTROL_FORGET] = {
 		"control_forget",
 		"/* ujobs:control_forget */\n"
+		"with unstepped as (\n"
+		"    delete from ujobs_internal.job_step\n"
+		"     where job_id = $1)\n"
 		"delete from ujobs_internal.job_history\n"
 		" where id = $1",
 		1, {INT8OID}
@@ -346,18 +389,49 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"), back as (\n"
 		"    insert into ujobs_internal.job\n"
 		"           (id, due_at, run_at, created_at, definition_id, revision, enqueued_role, priority, attempt,\n"
-		"            max_attempts, state, run_id, queue, tenant, key, input, enqueued_by, traceparent)\n"
+		"            max_attempts, state, run_id, queue, tenant, key, input, enqueued_by, traceparent, events_since)\n"
 		"    select id, $2, $2, created_at, definition_id,\n"
 		"           (pg_current_xact_id()::text::numeric % 2000000000)::int + 1,\n"
 		"           enqueued_role, priority, 0,\n"
-		"           max_attempts, 'p', run_id, queue, tenant, key, input, enqueued_by, traceparent\n"
+		"           max_attempts, 'p', run_id, queue, tenant, key, input, enqueued_by, traceparent, events_since\n"
 		"      from gone\n"
 		"    on conflict (definition_id, tenant, key) do nothing\n"
 		"    returning id\n"
+		"), stepped as (\n"
+		"    insert into ujobs_internal.job_step\n"
+		"    select s.*\n"
+		"      from gone\n"
+		"     cross join lateral ujobs_internal.unfold(gone.id, gone.steps) s\n"
+		"     where gone.steps is not null\n"
+		"        on conflict (job_id, seq) do nothing\n"
 		")\n"
 		"select gone.queue, gone.priority, gone.tenant, gone.key, back.id\n"
 		"  from gone\n"
 		"  left join back on true",
+		2, {INT8OID, TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_CONTROL_DROP_STEPS] = {
+		"control_drop_steps",
+		"/* ujobs:control_drop_steps */\n"
+		"with dropped as (\n"
+		"    delete from ujobs_internal.job_step s\n"
+		"     where s.job_id = $1\n"
+		"       and s.seq >= (select min(f.seq)\n"
+		"                       from ujobs_internal.job_step f\n"
+		"                      where f.job_id = $1\n"
+		"                        and f.name = $2)\n"
+		"    returning event\n"
+		")\n"
+		"select count(*), count(event)\n"
+		"  from dropped",
+		2, {INT8OID, TEXTOID}
+	},
+	[UJOBS_SQL_CONTROL_EVENTS_SINCE] = {
+		"control_events_since",
+		"/* ujobs:control_events_since */\n"
+		"update ujobs_internal.job\n"
+		"   set events_since = $2\n"
+		" where id = $1",
 		2, {INT8OID, TIMESTAMPTZOID}
 	},
 	[UJOBS_SQL_CONTROL_KEY_HOLDER] = {
@@ -392,9 +466,18 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 	[UJOBS_SQL_CONTROL_PURGE] = {
 		"control_purge",
 		"/* ujobs:control_purge */\n"
-		"delete from ujobs_internal.job_history\n"
-		" where finished_at < $1\n"
-		"   and ($2 is null or queue = $2)",
+		"with gone as (\n"
+		"    delete from ujobs_internal.job_history\n"
+		"     where finished_at < $1\n"
+		"       and ($2 is null or queue = $2)\n"
+		"    returning id\n"
+		"), unstepped as (\n"
+		"    delete from ujobs_internal.job_step s\n"
+		"     using gone\n"
+		"     where s.job_id = gone.id\n"
+		")\n"
+		"select count(*)\n"
+		"  from gone",
 		2, {TIMESTAMPTZOID, TEXTOID}
 	},
 	[UJOBS_SQL_CONTROL_ORIGIN] = {
@@ -470,14 +553,24 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"    delete from ujobs_internal.job j\n"
 		"     where id = $1\n"
 		"       and revision = $2\n"
-		"    returning " GONE_COLUMNS ")\n"
+		"    returning " GONE_COLUMNS "),\n"
+		WEIGHED_STEPS
+		"       and " FOLD_FITS ")\n"
 		"insert into ujobs_internal.job_history\n"
 		"       (" KEPT_COLUMNS ",\n"
-		"       state, slot, attempt, last_error, reason, started_at, finished_at, expires_at)\n"
+		"       state, slot, attempt, last_error, reason, started_at, finished_at, expires_at, steps)\n"
 		"select " KEPT_COLUMNS ",\n"
-		"       $3, $4, $5, $6, $7, $8, $9, $10\n"
-		"  from gone",
+		"       $3, $4, $5, $6, $7, $8, $9, $10,\n"
+		FOLDED_STEPS
+		"  from weighed",
 		10, {INT8OID, INT4OID, CHAROID, INT2OID, INT4OID, JSONBOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_JOB_FORGET_STEPS] = {
+		"job_forget_steps",
+		"/* ujobs:job_forget_steps */\n"
+		"delete from ujobs_internal.job_step\n"
+		" where job_id = $1",
+		1, {INT8OID}
 	},
 
 	/* dispatch_store */
@@ -599,7 +692,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"  from (select j.id, d.name, d.retry, j.queue, (s.now).state, (s.now).attempt, j.max_attempts,\n"
 		"               j.key, j.run_id, j.created_at, j.last_error, j.tenant, j.traceparent, j.enqueued_by,\n"
 		"               case j.state when 'p' then j.due_at else coalesce(j.run_at, j.created_at) end as run_at,\n"
-		"               null::timestamptz as finished_at, null::jsonb as result,\n"
+		"               null::timestamptz as finished_at, null::jsonb as result, null::jsonb as steps,\n"
 		"               ujobs_internal.row_access($2, d.owner, d.owner_name, j.enqueued_role) as access\n"
 		"          from ujobs_internal.job j\n"
 		"          left join ujobs_internal.definition d on d.id = j.definition_id\n"
@@ -615,7 +708,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		TRACE_OF
 		"  from (select h.id, d.name, d.retry, h.queue, ujobs_internal.end_state(h.state) as state, h.attempt,\n"
 		"               h.max_attempts, h.key, h.run_id, h.created_at, h.last_error, h.tenant, h.traceparent,\n"
-		"               h.enqueued_by, coalesce(h.run_at, h.created_at) as run_at, h.finished_at, h.result,\n"
+		"               h.enqueued_by, coalesce(h.run_at, h.created_at) as run_at, h.finished_at, h.result, h.steps,\n"
 		"               ujobs_internal.row_access($2, d.owner, d.owner_name, h.enqueued_role) as access\n"
 		"          from ujobs_internal.job_history h\n"
 		"          left join ujobs_internal.definition d on d.id = h.definition_id\n"
@@ -629,10 +722,17 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"select ujobs_internal.row_access($2, d.owner, d.owner_name, j.enqueued_role),\n"
 		"       j.state, j.due_at, j.attempt, j.max_attempts, j.definition_id, j.queue, j.reason,\n"
 		"       j.last_error ->> 'message',\n"
-		"       d.name, d.kind, d.concurrency, d.dropped_at is not null, coalesce(q.paused, false)\n"
+		"       d.name, d.kind, d.concurrency, d.dropped_at is not null, coalesce(q.paused, false),\n"
+		"       s.name, s.status, s.wake_at, s.event, s.match, s.child_id\n"
 		"  from ujobs_internal.job j\n"
 		"  left join ujobs_internal.definition d on d.id = j.definition_id\n"
 		"  left join ujobs_internal.queue q on q.name = j.queue\n"
+		"  left join lateral (select *\n"
+		"                       from ujobs_internal.job_step s\n"
+		"                      where s.job_id = j.id\n"
+		"                        and s.status in ('s', 'w')\n"
+		"                      order by s.seq desc\n"
+		"                      limit 1) s on j.state = 's'\n"
 		" where j.id = $1",
 		2, {INT8OID, OIDOID}
 	},
@@ -683,12 +783,12 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"    delete from only ujobs_internal.job_history\n"
 		"     where expires_at > $1\n"
 		"    returning " KEPT_COLUMNS ",\n"
-		"              state, attempt, result, last_error, reason, started_at, finished_at, expires_at)\n"
+		"              state, attempt, result, last_error, reason, started_at, finished_at, expires_at, steps)\n"
 		"insert into ujobs_internal.\"job_history\"\n"
 		"       (" KEPT_COLUMNS ",\n"
-		"       state, attempt, result, last_error, reason, started_at, finished_at, expires_at, slot)\n"
+		"       state, attempt, result, last_error, reason, started_at, finished_at, expires_at, steps, slot)\n"
 		"select " KEPT_COLUMNS ",\n"
-		"       state, attempt, result, last_error, reason, started_at, finished_at, expires_at,\n"
+		"       state, attempt, result, last_error, reason, started_at, finished_at, expires_at, steps,\n"
 		"       (extract(epoch from least(expires_at, $1 + interval '720 hours'))::bigint / 86400) % 32\n"
 		"  from kept",
 		1, {TIMESTAMPTZOID}
@@ -704,6 +804,34 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"keeping_empty",
 		"/* ujobs:keeping_empty */\n"
 		"truncate ujobs_internal.job_history",
+		0, {0}
+	},
+	[UJOBS_SQL_KEEPING_LEFT_STEPS] = {
+		"keeping_left_steps",
+		"/* ujobs:keeping_left_steps */\n"
+		"with recursive owner as (\n"
+		"    (select job_id\n"
+		"       from ujobs_internal.job_step\n"
+		"      order by job_id\n"
+		"      limit 1)\n"
+		"    union all\n"
+		"    select (select s.job_id\n"
+		"              from ujobs_internal.job_step s\n"
+		"             where s.job_id > owner.job_id\n"
+		"             order by s.job_id\n"
+		"             limit 1)\n"
+		"      from owner\n"
+		"     where owner.job_id is not null\n"
+		"), lost as materialized (\n"
+		"    select job_id\n"
+		"      from owner\n"
+		"     where not exists (select from ujobs_internal.job j where j.id = owner.job_id)\n"
+		"       and case when owner.job_id is not null\n"
+		"                then not exists (select from ujobs_internal.job_history h where h.id = owner.job_id) end\n"
+		")\n"
+		"delete from ujobs_internal.job_step s\n"
+		" using lost\n"
+		" where s.job_id = lost.job_id",
 		0, {0}
 	},
 	[UJOBS_SQL_KEEPING_OWNER_NAMES] = {

@@ -97,8 +97,13 @@ bool
 ujobs_control_cancel(int64 id, const UjobsCancellation *cancellation)
 {
 	UjobsArgs	args = {0};
+	UjobsArgs	lock = {0};
 	UjobsResult gone;
 
+	/* Its run may be about to commit a step, which the next snapshot must see. */
+	ujobs_bind(&lock, Int64GetDatum(id));
+	if (ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_LOCK), &lock).rows != 1)
+		return false;
 	ujobs_bind(&args, Int64GetDatum(id));
 	ujobs_bind(&args, Int16GetDatum(cancellation->slot));
 	ujobs_bind_text(&args, cancellation->reason);
@@ -179,6 +184,32 @@ ujobs_control_revive(int64 id, const UjobsWhere *where, TimestampTz now,
 	return UJOBS_RESTART_KEY_HELD;
 }
 
+static void
+move_events_since(int64 id, TimestampTz now)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int64GetDatum(id));
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_EVENTS_SINCE), &args);
+}
+
+bool
+ujobs_control_drop_steps(int64 id, const char *first, TimestampTz now)
+{
+	UjobsArgs	args = {0};
+	UjobsResult result;
+
+	ujobs_bind(&args, Int64GetDatum(id));
+	ujobs_bind_text(&args, first);
+	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_DROP_STEPS), &args);
+	if (DatumGetInt64(ujobs_result_datum(&result, 0, 0)) == 0)
+		return false;
+	if (DatumGetInt64(ujobs_result_datum(&result, 0, 1)) > 0)
+		move_events_since(id, now);
+	return true;
+}
+
 bool
 ujobs_control_pause_queue(const char *queue, bool paused)
 {
@@ -193,10 +224,12 @@ int64
 ujobs_control_purge(TimestampTz cutoff, const char *queue)
 {
 	UjobsArgs	args = {0};
+	UjobsResult result;
 
 	ujobs_bind(&args, TimestampTzGetDatum(cutoff));
 	ujobs_bind_text(&args, queue);
-	return (int64) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_PURGE), &args).rows;
+	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_PURGE), &args);
+	return DatumGetInt64(ujobs_result_datum(&result, 0, 0));
 }
 
 /* The origin row, if there is one. */

@@ -45,7 +45,7 @@ typedef struct UjobsCancellation
  */
 extern bool ujobs_control_cancel(int64 id, const UjobsCancellation *cancellation);
 
-/* Removes a history row that must not be kept. */
+/* Removes a history row that must not be kept, and steps that it left. */
 extern void ujobs_control_forget(int64 id, int16 slot);
 
 typedef enum UjobsRestart
@@ -68,9 +68,16 @@ typedef struct UjobsRestarted
 extern UjobsRestart ujobs_control_restart(int64 id, TimestampTz now, UjobsIdentity *identity,
 										  UjobsRestarted *out);
 
-/* The same for a finished job, which moves back with its id and run_id. */
+/* The same for a finished job, which moves back with its id, run_id and steps. */
 extern UjobsRestart ujobs_control_revive(int64 id, const UjobsWhere *where, TimestampTz now,
 										 UjobsIdentity *identity, UjobsRestarted *out);
+
+/*
+ * Of a live job whose row this transaction has changed: drops the step `first`
+ * and all later ones.  Where a wait for an event is among them, the job's waits
+ * take only events from `now` on.  False when it has no such step.
+ */
+extern bool ujobs_control_drop_steps(int64 id, const char *first, TimestampTz now);
 
 /* Stores the pause; true when anything changed. */
 extern bool ujobs_control_pause_queue(const char *queue, bool paused);

@@ -59,6 +59,19 @@ ujobs_history_trace(UjobsIdentity *identity, int64 id)
 }
 
 static void
+decode_step(const UjobsResult *result, UjobsJobFacts *facts, MemoryContext into)
+{
+	facts->step = ujobs_result_text(result, 0, 14, into);
+	if (facts->step == NULL)
+		return;
+	facts->step_status = (UjobsStepStatus) DatumGetChar(ujobs_result_datum(result, 0, 15));
+	facts->wake_at = DatumGetTimestampTz(ujobs_result_datum(result, 0, 16));
+	facts->event = ujobs_result_text(result, 0, 17, into);
+	facts->match = ujobs_result_text(result, 0, 18, into);
+	facts->child_id = DatumGetInt64(ujobs_result_datum(result, 0, 19));
+}
+
+static void
 decode_live(const UjobsResult *result, UjobsJobFacts *facts, MemoryContext into)
 {
 	char	   *kind = ujobs_result_text(result, 0, 10, into);
@@ -76,6 +89,7 @@ decode_live(const UjobsResult *result, UjobsJobFacts *facts, MemoryContext into)
 	facts->concurrency = DatumGetInt32(ujobs_result_datum(result, 0, 11));
 	facts->dropped = DatumGetBool(ujobs_result_datum(result, 0, 12));
 	facts->queue_paused = DatumGetBool(ujobs_result_datum(result, 0, 13));
+	decode_step(result, facts, into);
 }
 
 static void

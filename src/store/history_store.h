@@ -13,6 +13,7 @@
 
 #include "core/identity.h"
 #include "model/job.h"
+#include "model/step.h"
 
 /* How much of a job's row a role may see: ujobs_internal.row_access. */
 typedef enum UjobsAccess
@@ -49,6 +50,13 @@ typedef struct UjobsJobFacts
 	bool		dropped;
 	bool		external;
 	int32		concurrency;	/* 0 = no limit */
+	/* Suspended jobs only, the step that they sleep or wait in: */
+	char	   *step;			/* NULL: none */
+	UjobsStepStatus step_status;
+	TimestampTz wake_at;
+	char	   *event;
+	char	   *match;
+	int64		child_id;		/* 0 = none */
 } UjobsJobFacts;
 
 /* False: no such job, or identity->user may not see it. */

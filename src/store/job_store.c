@@ -192,6 +192,20 @@ settle_live(const UjobsJob *job, const UjobsVerdict *verdict)
 	return true;
 }
 
+/* Without history: the row goes, and its steps. */
+static bool
+drop_job(const UjobsJob *job, TimestampTz now)
+{
+	UjobsFinish gone = {.job = job, .refetch = true};
+	UjobsArgs	args = {0};
+
+	if (!move_rows(&gone, 1, now))
+		return false;
+	ujobs_bind(&args, Int64GetDatum(job->id));
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_FORGET_STEPS), &args);
+	return true;
+}
+
 static bool
 settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 {
@@ -203,11 +217,7 @@ settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 	ujobs_state_check(job->id, job->state, state);
 	ujobs_wakeup_note_finished(job->id);
 	if (verdict->retention == 0)
-	{
-		UjobsFinish gone = {.job = job, .refetch = true};
-
-		return move_rows(&gone, 1, now);
-	}
+		return drop_job(job, now);
 	ujobs_bind(&args, Int64GetDatum(job->id));
 	ujobs_bind(&args, Int32GetDatum(job->revision));
 	ujobs_bind(&args, CharGetDatum(state));

@@ -68,3 +68,13 @@ ujobs_keeping_names(void)
 	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_KEEPING_GRANT_NAMES), NULL);
 	ujobs_identity_leave(&identity);
 }
+
+void
+ujobs_keeping_left_steps(void)
+{
+	UjobsIdentity identity;
+
+	ujobs_identity_enter(&identity);
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_KEEPING_LEFT_STEPS), NULL);
+	ujobs_identity_leave(&identity);
+}

@@ -21,6 +21,13 @@ extern bool ujobs_keeping_rotate(TimestampTz now);
  */
 extern void ujobs_keeping_expire(int slot, TimestampTz now);
 
+/*
+ * Removes steps whose job is neither live nor in history: those that stayed
+ * rows when their job finished (see sql/51_steps.sql), after its history went.
+ * Looks at each job that has steps.
+ */
+extern void ujobs_keeping_left_steps(void);
+
 /* Roles renamed since: a dump must carry the name of today. */
 extern void ujobs_keeping_names(void);
 

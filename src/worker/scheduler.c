@@ -120,10 +120,21 @@ try_piece(const char *what, void (*piece) (TimestampTz now))
 	MemoryContextSwitchTo(memory);
 }
 
+/* Did history go since the steps that it left were looked for? */
+static bool history_went = true;
+
 static void
 rotate(TimestampTz now)
 {
-	(void) ujobs_keeping_rotate(now);
+	if (ujobs_keeping_rotate(now))
+		history_went = true;
+}
+
+static void
+remove_left_steps(TimestampTz now)
+{
+	ujobs_keeping_left_steps();
+	history_went = false;
 }
 
 static void
@@ -167,6 +178,8 @@ ujobs_scheduler_main(Datum arg)
 			proc_exit(0);
 		MemoryContextSwitchTo(round);
 		try_piece("empty a history partition", rotate);
+		if (history_went)
+			try_piece("remove steps of jobs that are gone", remove_left_steps);
 		try_piece("refresh role names", refresh_names);
 		MemoryContextReset(round);
 		ujobs_observe_activity(NULL);

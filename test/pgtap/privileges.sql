@@ -34,6 +34,17 @@ select -3, 0, now(), now(), now(), now(), now() + interval '1 day', -1, oid, 3, 
        'secret3', '{"secret": 3}', '{"sqlstate": "P0001", "message": "secret"}'
   from pg_roles where rolname = 'privileges_enqueuer';
 
+insert into ujobs_internal.job_step (job_id, seq, name, status, attempts, started_at, completed_at, output, error, wake_at, since, event, match)
+select -1, 1, 'bill', 'c'::"char", 1, now(), now(), '{"secret": 4}'::jsonb, '{"message": "secret"}'::jsonb, null::timestamptz, null::timestamptz, null, null
+union all
+select -1, 2, 'reply', 'w', 1, now(), null, null, null, 'infinity', now(), 'replied', 'secret5';
+update ujobs_internal.job_history set steps = '[{"seq": 1, "name": "bill", "status": "c", "attempts": 1, "started_at": "2026-03-08T07:00:00Z",
+    "output": {"secret": 6}, "error": {"message": "secret"}}]' where id = -3;
+insert into ujobs_internal.event (id, published_at, expires_at, publisher, name, match, payload)
+select -n, now(), now(), oid, 'privileges', 'secret', '{"secret": 7}'
+  from pg_roles
+  join (values (1, 'privileges_owner'), (2, 'privileges_enqueuer')) v (n, name) on rolname = name;
+
 -- The one value of a query run as a role, or the SQLSTATE of its error.
 create function pg_temp.run_as(role text, query text) returns text
 language plpgsql as $$
@@ -71,13 +82,31 @@ select is(pg_temp.sees('privileges_enqueuer'), '-1 -3 | 2 | 2 | 1 | 0 | 2', 'who
 select is(pg_temp.sees('privileges_monitor'), '-1 -2 -3 | 0 | 3 | 1 | 1 | 3', 'pg_monitor sees all rows and no payload');
 select is(pg_temp.sees(current_user), '-1 -2 -3 | 3 | 3 | 1 | 1 | 3', 'a superuser sees everything');
 
+-- Steps: rows, and those with payload, in the view and in traces.  Events: rows, and those with payload.
+create function pg_temp.sees_of_steps(role text) returns text
+language sql as $$
+select pg_temp.run_as(role, $q$
+    select concat_ws(' | ',
+        (select concat_ws(' ', count(*), count(output), count(error), count(match)) from ujobs.steps where job_id between -3 and -1),
+        (select concat_ws(' ', count(s), count(nullif(s -> 'output', 'null')), count(nullif(s -> 'error', 'null')))
+           from generate_series(-3, -1) id, jsonb_array_elements(ujobs.inspect_job(id) -> 'steps') s),
+        (select concat_ws(' ', count(*), count(match), count(payload)) from ujobs.events where name = 'privileges'))$q$)
+$$;
+select is(pg_temp.sees_of_steps('privileges_plain'), '0 0 0 0 | 0 0 0 | 0 0 0', 'a plain role sees no steps and events');
+select is(pg_temp.sees_of_steps('privileges_owner'), '3 2 2 1 | 3 2 2 | 1 1 1', 'the owner sees its jobs'' steps and its events');
+select is(pg_temp.sees_of_steps('privileges_member'), '3 2 2 1 | 3 2 2 | 1 1 1', 'and so does a member of it');
+select is(pg_temp.sees_of_steps('privileges_enqueuer'), '3 2 2 1 | 3 2 2 | 1 1 1', 'who enqueued sees its jobs'' steps');
+select is(pg_temp.sees_of_steps('privileges_monitor'), '3 0 0 0 | 3 0 0 | 2 0 0', 'pg_monitor sees rows of steps and events without payload');
+select is(pg_temp.sees_of_steps(current_user), '3 2 2 1 | 3 2 2 | 2 2 2', 'a superuser sees all steps and events');
+
 -- pg_monitor reads no payload anywhere.
 select is(pg_temp.run_as('privileges_monitor', format($$
         select count(*) from (%s) x (t) where t like '%%secret%%'$$, q)), '0', 'no payload for pg_monitor: ' || q)
   from unnest(array['select j::text from ujobs.jobs j', 'select d::text from ujobs.dead_letters d',
                     'select ujobs.inspect_job(id)::text from generate_series(-3, -1) id',
                     'select ujobs.why(id)::text from generate_series(-3, -1) id',
-                    'select ujobs.inspect_dead_letters()::text']) q;
+                    'select ujobs.inspect_dead_letters()::text',
+                    'select s::text from ujobs.steps s', 'select e::text from ujobs.events e']) q;
 select is(pg_temp.run_as('privileges_member', $$select count(*) from generate_series(-3, -1) id where ujobs.why(id)::text like '%secret%'$$),
           '2', 'the owner reads the errors in the reasons');
 select is(pg_temp.run_as('privileges_monitor', $$select jsonb_object_agg(k, v) from jsonb_each(ujobs.inspect_job(-1)) e (k, v)
@@ -113,7 +142,7 @@ create function pg_temp.spy(v text) returns boolean language plpgsql cost 0.0000
 $$begin if v ~ 'secret|privileges' then raise exception 'seen: %', v using errcode = 'P0099'; end if; return true; end$$;
 select is(pg_temp.run_as('privileges_plain', format('select count(*) from ujobs.%I v where pg_temp.spy(v::text) and pg_temp.spy(name)', v)) ~ '^\d+$',
           true, 'no spying on ' || v)
-  from unnest(array['jobs', 'dead_letters', 'definitions']) v;
+  from unnest(array['jobs', 'dead_letters', 'definitions', 'steps', 'events']) v;
 
 -- Names of the user's own in front change nothing.
 create temp table job (id bigint);
