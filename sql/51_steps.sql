@@ -90,6 +90,7 @@ select s.*, a.access
                      offset 0) a
  where a.access > 0;
 
+-- Not steps_of: the tables of a function in a view are asked for as the invoker.
 create view ujobs_internal.finished_step with (security_barrier) as
 select h.id as job_id, s.started_at, s.completed_at, s.seq, s.attempts, s.status, s.name, s.wake_at, s.since,
        s.event_id, s.child_id, s.event, s.match, s.output, s.error, a.access
@@ -97,7 +98,9 @@ select h.id as job_id, s.started_at, s.completed_at, s.seq, s.attempts, s.status
   left join ujobs_internal.definition d on d.id = h.definition_id
  cross join lateral (select ujobs_internal.row_access(d.owner, d.owner_name, h.enqueued_role) as access
                      offset 0) a
- cross join lateral ujobs_internal.steps_of(h.id, h.steps) s
+ cross join lateral (select * from ujobs_internal.job_step s where s.job_id = h.id
+                     union all
+                     select * from ujobs_internal.unfold(h.id, h.steps)) s
  where a.access > 0;
 
 create view ujobs.steps with (security_barrier) as
