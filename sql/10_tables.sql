@@ -124,6 +124,8 @@ create table ujobs_internal.job_step (
     constraint job_step_pkey primary key (job_id, seq)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index job_step_event on ujobs_internal.job_step (event, match) where status = 'w' and event is not null;
+create index job_step_waiting on ujobs_internal.job_step (job_id) where status = 'w';
+create index job_step_taken on ujobs_internal.job_step (job_id, event_id) where event_id is not null;
 create index job_step_child on ujobs_internal.job_step (child_id) where status = 'w' and child_id is not null;
 
 -- Named facts that jobs may wait for.  published_at is the clock of the call,

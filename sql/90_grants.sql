@@ -15,6 +15,9 @@ revoke execute on function ujobs.drain from public;
 revoke execute on function ujobs.start_workers from public;
 revoke execute on function ujobs.stop_workers from public;
 
+-- publish_event stays with PUBLIC, because every running job may call it; it
+-- looks for a grant to a role by itself (docs/decisions/005).
+
 -- Looking in is for everybody: the views decide by row.  Nobody has USAGE on
 -- schema ujobs_internal, so what the views call there cannot be named.
 grant select on ujobs.jobs, ujobs.steps, ujobs.events, ujobs.queues, ujobs.dead_letters, ujobs.definitions,

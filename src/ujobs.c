@@ -7,6 +7,7 @@
 #include "miscadmin.h"
 
 #include "core/guc.h"
+#include "core/query.h"
 #include "core/shmem.h"
 #include "worker/launcher.h"
 
@@ -18,6 +19,7 @@ void
 _PG_init(void)
 {
 	ujobs_guc_define();
+	ujobs_query_init();
 	if (process_shared_preload_libraries_in_progress)
 	{
 		ujobs_shmem_preload();

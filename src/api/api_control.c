@@ -110,7 +110,8 @@ plan_cancellation(int64 id, const UjobsDefinition *definition, const char *reaso
 	UjobsSlot	slot;
 
 	c.finished_at = ujobs_clock_now();
-	c.expires_at = ujobs_clock_add(c.finished_at, retention);
+	c.keep = retention > 0;
+	c.expires_at = ujobs_clock_add(c.finished_at, c.keep ? retention : UJOBS_AWAITED_RETENTION);
 	c.slot = ujobs_history_slot_for(c.finished_at, c.expires_at);
 	refuse_own_job(id);
 	if (ujobs_shmem_find_running(id, &slot) >= 0)
@@ -151,6 +152,7 @@ cancel(int64 id, const char *reason, const UjobsIdentity *identity)
 		UjobsWhere	where;
 		const UjobsDefinition *definition = locate_for(id, identity, &where);
 		UjobsCancellation c;
+		bool		awaited;
 
 		if (!where.live)
 			raise_ended(id, where.state);
@@ -158,7 +160,7 @@ cancel(int64 id, const char *reason, const UjobsIdentity *identity)
 		if (!ujobs_control_cancel(id, &c))
 			continue;			/* it ended while we waited for its row */
 		announce_gone(id, where.definition_id);
-		return c.expires_at <= c.finished_at ? c.slot : -1;
+		return c.keep || ujobs_job_awaited(&id, 1, &awaited) > 0 ? -1 : c.slot;
 	}
 }
 

@@ -3,7 +3,9 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "executor/spi.h"
+#include "optimizer/plancat.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -44,6 +46,48 @@ ujobs_bind_array(UjobsArgs *args, Oid element, Datum *values, bool *nulls, int n
 														element, length, by_value, alignment)));
 }
 
+/* ---- plans ---- */
+
+#define LARGE_TUPLES 1000000.0
+#define LARGE_PAGES 20000
+#define LARGE_HEIGHT 2			/* of a btree */
+
+static bool planning = false;	/* a statement of ours */
+static get_relation_info_hook_type next_relation_info_hook = NULL;
+
+/*
+ * On a table that is empty, all indexes cost the same, and whichever is taken
+ * stays in the plan when the table grows.  So ours are planned as if they
+ * were large already.
+ */
+static void
+see_it_large(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	if (next_relation_info_hook)
+		next_relation_info_hook(root, relation, inhparent, rel);
+	if (!planning || relation < FirstNormalObjectId)
+		return;
+	rel->tuples = Max(rel->tuples, LARGE_TUPLES);
+	rel->pages = Max(rel->pages, LARGE_PAGES);
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst(lc);
+
+		index->tuples = Max(index->tuples, LARGE_TUPLES);
+		index->pages = Max(index->pages, LARGE_PAGES / 4);
+		index->tree_height = Max(index->tree_height, LARGE_HEIGHT);
+	}
+}
+
+void
+ujobs_query_init(void)
+{
+	next_relation_info_hook = get_relation_info_hook;
+	get_relation_info_hook = see_it_large;
+}
+
 /*
  * Plans are generic and made when the table may still be empty; a plan that
  * scans the table would then be kept while it grows.  Ours always have an
@@ -75,6 +119,26 @@ prepare(UjobsStatement *statement)
 	statement->plan = plan;
 }
 
+static int
+plan_and_execute(UjobsStatement *statement, UjobsArgs *args, bool read_only)
+{
+	int			rc;
+
+	pin_planner();
+	planning = true;
+	PG_TRY();
+	{
+		rc = SPI_execute_plan(statement->plan, args ? args->value : NULL,
+							  args ? args->null : NULL, read_only, 0);
+	}
+	PG_FINALLY();
+	{
+		planning = false;
+	}
+	PG_END_TRY();
+	return rc;
+}
+
 static UjobsResult
 run(UjobsStatement *statement, UjobsArgs *args, bool read_only)
 {
@@ -87,9 +151,10 @@ run(UjobsStatement *statement, UjobsArgs *args, bool read_only)
 	if (statement->plan == NULL)
 		prepare(statement);
 	if (!statement->planned || !SPI_plan_is_valid(statement->plan))
-		pin_planner();
-	rc = SPI_execute_plan(statement->plan, args ? args->value : NULL,
-						  args ? args->null : NULL, read_only, 0);
+		rc = plan_and_execute(statement, args, read_only);
+	else
+		rc = SPI_execute_plan(statement->plan, args ? args->value : NULL,
+							  args ? args->null : NULL, read_only, 0);
 	if (rc < 0)
 		elog(ERROR, "statement \"%s\" failed: %s", statement->name,
 			 SPI_result_code_string(rc));

@@ -14,6 +14,9 @@
 
 #define UJOBS_MAX_ARGS 24
 
+/* Called by _PG_init. */
+extern void ujobs_query_init(void);
+
 struct SPITupleTable;
 struct _SPI_plan;
 

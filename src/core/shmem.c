@@ -176,6 +176,7 @@ area_create(UjobsEngine *engine)
 	SpinLockInit(&a->waiter_lock);
 	pg_atomic_init_u32(&a->waiters, 0);
 	ujobs_tally_init(&a->tallies);
+	ujobs_awaited_init(&a->awaited);
 	dsm_pin_segment(segment);
 	area_map(segment);
 	LWLockAcquire(ujobs_shmem_control()->lock, LW_EXCLUSIVE);

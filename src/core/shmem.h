@@ -26,6 +26,7 @@
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 
+#include "core/awaited.h"
 #include "core/tally.h"
 
 #define UJOBS_MAX_SLOTS 64
@@ -41,7 +42,10 @@ typedef enum UjobsHintKind
 	UJOBS_HINT_RANGE,			/* many rows of a lane and priority, from (due_at, id) on */
 	UJOBS_HINT_GONE,			/* the job left the live table: interrupt its run */
 	UJOBS_HINT_DEFINITIONS,		/* definitions, grants or queues changed */
-	UJOBS_HINT_CONFIG			/* start_workers, stop_workers */
+	UJOBS_HINT_CONFIG,			/* start_workers, stop_workers */
+	UJOBS_HINT_EVENT,			/* an event was published: id is the event's */
+	UJOBS_HINT_WAIT,			/* the job is suspended at a wait */
+	UJOBS_HINT_ENDED			/* the job ended, and may be awaited */
 } UjobsHintKind;
 
 typedef struct UjobsHint
@@ -160,6 +164,7 @@ typedef struct UjobsArea
 	pg_atomic_uint32 waiters;	/* in use; 0 lets a finish skip the list */
 	UjobsWaiter waiter[UJOBS_MAX_WAITERS];
 	UjobsTallies tallies;
+	UjobsAwaited awaited;
 	UjobsHint	hint[UJOBS_HINT_RING_SIZE];
 	UjobsTicket ring[UJOBS_MAX_SLOTS][UJOBS_RING_SIZE];
 } UjobsArea;

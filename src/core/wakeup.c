@@ -98,10 +98,51 @@ ujobs_wakeup_ring(Latch *volatile *latch)
 		SetLatch(there);
 }
 
+/*
+ * Ended jobs that somebody waits for become hints.  True when the dispatcher
+ * is to be woken.
+ */
+static bool
+push_awaited(UjobsArea *area)
+{
+	bool		any = n_finished == MAX_FINISHED;
+
+	if (any)
+		pg_atomic_write_u32(&my_engine->dirty, 1);	/* more ended than were noted */
+	pg_memory_barrier();
+	for (int i = 0; i < n_finished; i++)
+	{
+		UjobsHint	hint = {.id = finished[i], .kind = UJOBS_HINT_ENDED};
+
+		if (!ujobs_awaited_test(&area->awaited, finished[i]))
+			continue;
+		any = true;
+		if (!ring_push(area, &hint, 1))
+			pg_atomic_write_u32(&my_engine->dirty, 1);
+	}
+	return any;
+}
+
+static bool
+publish_finished(UjobsArea *area)
+{
+	if (n_finished == 0)
+		return false;
+	if (area == NULL)
+	{
+		/* A dispatcher that begins now may look before our commit. */
+		pg_atomic_write_u32(&my_engine->dirty, 1);
+		return false;
+	}
+	wake_waiters(area);
+	return push_awaited(area);
+}
+
 static void
 publish(void)
 {
 	UjobsArea  *area = ujobs_shmem_area_attached();
+	bool		awaited;
 
 	if (note_launcher)
 	{
@@ -112,9 +153,8 @@ publish(void)
 	}
 	if (my_engine == NULL)
 		return;
-	if (area != NULL && n_finished > 0)
-		wake_waiters(area);
-	if (n_notes == 0 && !note_rescan)
+	awaited = publish_finished(area);
+	if (n_notes == 0 && !note_rescan && !awaited)
 		return;
 	if (area == NULL || !push_all(area) || note_rescan)
 		pg_atomic_write_u32(&my_engine->dirty, 1);
@@ -199,6 +239,22 @@ ujobs_wakeup_note(const UjobsHint *hint)
 		note_range(hint);
 	else
 		note_rescan = true;
+}
+
+void
+ujobs_wakeup_note_wait(int64 job_id)
+{
+	UjobsHint	hint = {.id = job_id, .kind = UJOBS_HINT_WAIT};
+
+	ujobs_wakeup_note(&hint);
+}
+
+void
+ujobs_wakeup_note_event(int64 event_id)
+{
+	UjobsHint	hint = {.id = event_id, .kind = UJOBS_HINT_EVENT};
+
+	ujobs_wakeup_note(&hint);
 }
 
 uint64

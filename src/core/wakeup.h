@@ -17,8 +17,17 @@ extern void ujobs_wakeup_note(const UjobsHint *hint);
 /* How many hints this session has noted, ever: a change means that rows changed. */
 extern uint64 ujobs_wakeup_noted(void);
 
-/* The job ends in this transaction: wake those who wait for it at commit. */
+/* The job ends in this transaction: wake sessions and jobs that wait for it at commit. */
 extern void ujobs_wakeup_note_finished(int64 job_id);
+
+/*
+ * The job is suspended in this transaction, at a wait for an event or a job.
+ * At commit the dispatcher looks whether the wait is over already.
+ */
+extern void ujobs_wakeup_note_wait(int64 job_id);
+
+/* This transaction publishes the event: at commit those who wait for it are woken. */
+extern void ujobs_wakeup_note_event(int64 event_id);
 
 /* At commit make the dispatcher rescan: rows changed that no hint describes. */
 extern void ujobs_wakeup_note_rescan(void);

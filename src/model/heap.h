@@ -13,6 +13,7 @@ typedef struct UjobsHeapItem
 	int64		id;
 	TimestampTz due_at;
 	int16		priority;
+	bool		woken;			/* may run before its row says so: its wait is over */
 } UjobsHeapItem;
 
 typedef enum UjobsHeapOrder

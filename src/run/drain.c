@@ -22,6 +22,7 @@
 #include "store/dispatch_store.h"
 #include "store/drain_store.h"
 #include "store/job_store.h"
+#include "store/match_store.h"
 
 #define FIRST_WINDOW 128		/* rows of a lane read at once */
 
@@ -84,6 +85,30 @@ scan_lane(Drain *drain, const UjobsLaneKey *key)
 	ujobs_identity_leave(&identity);
 }
 
+/* Suspended jobs whose wait is over before its deadline. */
+static void
+scan_waits(Drain *drain, const List *paused)
+{
+	TimestampTz now = ujobs_clock_now();
+	TransactionId mine = GetTopTransactionIdIfAny();
+	UjobsMatches matches;
+
+	if (drain->own_only && !TransactionIdIsValid(mine))
+		return;
+	matches = ujobs_match_all(now, drain->own_only ? mine : InvalidTransactionId);
+	for (int64 i = 0; i < matches.n; i++)
+	{
+		const UjobsMatched *job = &matches.job[i];
+		UjobsLaneKey key = {.definition_id = job->definition_id};
+
+		strlcpy(key.queue, job->queue, NAMEDATALEN);
+		if (is_wanted(drain, &key, paused) &&
+			(!drain->own_only || TransactionIdIsCurrentTransactionId(job->writer)))
+			ujobs_heap_push(&drain->heap, (UjobsHeapItem) {job->id, now, job->priority, true});
+	}
+	pfree(matches.job);
+}
+
 static void
 scan(Drain *drain)
 {
@@ -102,6 +127,7 @@ scan(Drain *drain)
 		if (is_wanted(drain, &key, paused))
 			scan_lane(drain, &key);
 	}
+	scan_waits(drain, paused);
 	PopActiveSnapshot();
 	drain->left = drain->more ? drain->window : INT_MAX;
 }
@@ -138,11 +164,13 @@ next_due(Drain *drain, UjobsHeapItem *item)
 
 /* Locked and read, or NULL when it is not for us. */
 static UjobsJob *
-claim(int64 id)
+claim(const UjobsHeapItem *item)
 {
+	int64		id = item->id;
 	UjobsIdentity identity;
 	UjobsSlot	slot;
 	List	   *jobs = NIL;
+	UjobsJob   *job;
 	bool		locked;
 
 	if (ujobs_shmem_find_running(id, &slot) >= 0)
@@ -158,13 +186,14 @@ claim(int64 id)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	jobs = ujobs_job_fetch(&id, 1, ujobs_clock_now());
 	PopActiveSnapshot();
-	return jobs == NIL ? NULL : linitial(jobs);
+	job = jobs == NIL ? NULL : linitial(jobs);
+	return job != NULL && job->due_at > ujobs_clock_now() && !item->woken ? NULL : job;
 }
 
 static bool
 run_one(Drain *drain, const UjobsHeapItem *item, UjobsDrained *drained)
 {
-	UjobsJob   *job = claim(item->id);
+	UjobsJob   *job = claim(item);
 	const UjobsDefinition *definition;
 	UjobsTrial	trial;
 	uint64		noted;

@@ -202,6 +202,16 @@ tally_cancelled(const UjobsResult *r, uint64 row)
 	pfree(queue);
 }
 
+/* Whoever begins to wait for one of them has committed then, and is seen by the next statement. */
+static void
+lock_all(int32 definition_id)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind(&args, Int32GetDatum(definition_id));
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_LOCK_ALL), &args);
+}
+
 void
 ujobs_define_cancel_all(UjobsIdentity *identity, const UjobsCancelAll *cancel)
 {
@@ -209,6 +219,8 @@ ujobs_define_cancel_all(UjobsIdentity *identity, const UjobsCancelAll *cancel)
 	UjobsResult r;
 	int64	   *ids;
 
+	if (!cancel->keep)
+		lock_all(cancel->definition_id);
 	ujobs_bind(&args, Int32GetDatum(cancel->definition_id));
 	ujobs_bind(&args, BoolGetDatum(cancel->keep));
 	ujobs_bind(&args, Int16GetDatum(cancel->slot));

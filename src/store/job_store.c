@@ -50,7 +50,7 @@ ujobs_job_fetch(const int64 *ids, int n, TimestampTz now)
 		if (row[i] == NULL)
 			continue;
 		job = ujobs_row_to_job(row[i], RelationGetDescr(table));
-		if (job->state != UJOBS_STATE_LEASED && job->due_at <= now)
+		if (job->state == UJOBS_STATE_SUSPENDED || (job->state == UJOBS_STATE_PENDING && job->due_at <= now))
 			jobs = lappend(jobs, job);
 	}
 	ujobs_table_close(table);
@@ -138,6 +138,62 @@ keep_rows(Relation job_table, const UjobsFinish *finish, int n, TimestampTz now)
 	ujobs_table_close(history);
 }
 
+int
+ujobs_job_awaited(const int64 *ids, int n, bool *awaited)
+{
+	UjobsArgs	args = {0};
+	Datum	   *values = palloc(n * sizeof(Datum));
+	UjobsResult result;
+	int			found = 0;
+
+	for (int i = 0; i < n; i++)
+		values[i] = Int64GetDatum(ids[i]);
+	ujobs_bind_array(&args, INT8OID, values, NULL, n);
+	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_AWAITED), &args);
+	memset(awaited, 0, n * sizeof(bool));
+	for (uint64 row = 0; row < result.rows; row++)
+	{
+		int64		id = DatumGetInt64(ujobs_result_datum(&result, row, 0));
+
+		for (int i = 0; i < n; i++)
+		{
+			if (ids[i] == id && !awaited[i])
+			{
+				awaited[i] = true;
+				found++;
+			}
+		}
+	}
+	pfree(values);
+	return found;
+}
+
+/* They keep no history, but one that is waited for must have an outcome for a while. */
+static void
+keep_awaited(Relation table, const UjobsFinish *finish, int n, TimestampTz now)
+{
+	UjobsIdentity identity;
+	UjobsFinish *kept = palloc(n * sizeof(UjobsFinish));
+	int64	   *ids = palloc(n * sizeof(int64));
+	bool	   *awaited = palloc(n * sizeof(bool));
+	int			n_kept = 0;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = finish[i].job->id;
+	ujobs_identity_enter(&identity);
+	(void) ujobs_job_awaited(ids, n, awaited);
+	ujobs_identity_leave(&identity);
+	for (int i = 0; i < n; i++)
+	{
+		if (!awaited[i])
+			continue;
+		kept[n_kept] = finish[i];
+		kept[n_kept++].retention = UJOBS_AWAITED_RETENTION;
+	}
+	if (n_kept > 0)
+		keep_rows(table, kept, n_kept, now);
+}
+
 static bool
 move_rows(const UjobsFinish *finish, int n, TimestampTz now)
 {
@@ -146,6 +202,8 @@ move_rows(const UjobsFinish *finish, int n, TimestampTz now)
 
 	if (ours && finish[0].retention > 0)
 		keep_rows(table, finish, n, now);
+	else if (ours)
+		keep_awaited(table, finish, n, now);
 	ujobs_table_close(table);
 	return ours;
 }
@@ -192,32 +250,30 @@ settle_live(const UjobsJob *job, const UjobsVerdict *verdict)
 	return true;
 }
 
-/* Without history: the row goes, and its steps. */
-static bool
-drop_job(const UjobsJob *job, TimestampTz now)
+/* No history is kept of it, unless somebody waits for its outcome. */
+static void
+forget_unless_awaited(int64 id, int16 slot)
 {
-	UjobsFinish gone = {.job = job, .refetch = true};
 	UjobsArgs	args = {0};
+	bool		awaited;
 
-	if (!move_rows(&gone, 1, now))
-		return false;
-	ujobs_bind(&args, Int64GetDatum(job->id));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_FORGET_STEPS), &args);
-	return true;
+	if (ujobs_job_awaited(&id, 1, &awaited) > 0)
+		return;
+	ujobs_bind(&args, Int64GetDatum(id));
+	(void) ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot), &args);
 }
 
 static bool
 settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 {
-	TimestampTz expires_at = ujobs_clock_add(now, verdict->retention);
+	bool		keep = verdict->retention > 0;
+	TimestampTz expires_at = ujobs_clock_add(now, keep ? verdict->retention : UJOBS_AWAITED_RETENTION);
 	UjobsState	state = verdict->outcome == UJOBS_OUTCOME_DEAD ? UJOBS_STATE_DEAD : UJOBS_STATE_CANCELLED;
 	int16		slot = ujobs_history_slot_for(now, expires_at);
 	UjobsArgs	args = {0};
 
 	ujobs_state_check(job->id, job->state, state);
 	ujobs_wakeup_note_finished(job->id);
-	if (verdict->retention == 0)
-		return drop_job(job, now);
 	ujobs_bind(&args, Int64GetDatum(job->id));
 	ujobs_bind(&args, Int32GetDatum(job->revision));
 	ujobs_bind(&args, CharGetDatum(state));
@@ -228,7 +284,11 @@ settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 	ujobs_bind_maybe(&args, TimestampTzGetDatum(verdict->started_at));
 	ujobs_bind(&args, TimestampTzGetDatum(now));
 	ujobs_bind(&args, TimestampTzGetDatum(expires_at));
-	return ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_JOB_END, slot), &args).rows == 1;
+	if (ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_JOB_END, slot), &args).rows != 1)
+		return false;
+	if (!keep)
+		forget_unless_awaited(job->id, slot);
+	return true;
 }
 
 /* A suspended job made no attempt. */

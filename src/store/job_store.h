@@ -16,8 +16,9 @@
 extern void ujobs_job_announce(int64 id, int32 definition_id, const char *queue, int16 priority, TimestampTz due_at);
 
 /*
- * Reads the rows of these ids that may run now (pending or suspended, due,
- * not leased), in the order of ids.  Returns UjobsJob * in the current
+ * Reads the rows of these ids that may run now, in the order of ids: pending
+ * and due, or suspended, which may run before they are due if their wait is
+ * over, as only the caller can know.  Returns UjobsJob * in the current
  * context.  Needs an active snapshot and no identity section.
  */
 extern List *ujobs_job_fetch(const int64 *ids, int n, TimestampTz now);
@@ -55,6 +56,15 @@ typedef struct UjobsVerdict
 
 /* Records the verdict, guarded by id and revision; false when the row is not ours. */
 extern bool ujobs_job_settle(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now);
+
+/*
+ * Which of these jobs does a suspended job wait for?  For jobs that end and
+ * keep no history: ask after the row is deleted, with a new snapshot, and keep
+ * these for UJOBS_AWAITED_RETENTION.  Sets awaited[i]; returns how many.
+ */
+#define UJOBS_AWAITED_RETENTION (INT64CONST(3600) * USECS_PER_SEC)
+
+extern int	ujobs_job_awaited(const int64 *ids, int n, bool *awaited);
 
 /* The retention that applies to a finished job of this definition, in us. */
 extern int64 ujobs_job_retention(const UjobsDefinition *definition, UjobsOutcomeKind outcome);

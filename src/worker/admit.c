@@ -64,7 +64,7 @@ busy_hands(void)
 static bool
 may_take(UjobsLane *lane, UjobsHand *hand)
 {
-	if (lane->due.size == 0 || lane->paused || lane->outside || !lane->loaded)
+	if (ujobs_lane_waiting(lane) == 0 || lane->paused || lane->outside || !lane->loaded)
 		return false;
 	if (hand != NULL && ujobs_hand_kind(hand, lane->key.definition_id) != NULL)
 		return true;
@@ -84,16 +84,16 @@ best_lane(UjobsHand *hand, UjobsLane **second)
 	{
 		UjobsLane  *lane = ujobs_lane_at(i);
 
-		if (lane->due.size == 0 || lane->role != hand->role || !may_take(lane, hand))
+		if (ujobs_lane_waiting(lane) == 0 || lane->role != hand->role || !may_take(lane, hand))
 			continue;
-		if (best == NULL || ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, ujobs_heap_top(&lane->due),
-											   ujobs_heap_top(&best->due)) < 0)
+		if (best == NULL || ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, ujobs_lane_top(lane),
+											   ujobs_lane_top(best)) < 0)
 		{
 			*second = best;
 			best = lane;
 		}
-		else if (*second == NULL || ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, ujobs_heap_top(&lane->due),
-													   ujobs_heap_top(&(*second)->due)) < 0)
+		else if (*second == NULL || ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, ujobs_lane_top(lane),
+													   ujobs_lane_top(*second)) < 0)
 			*second = lane;
 	}
 	return best;
@@ -121,24 +121,26 @@ fill(int index, int quantum)
 	UjobsLane  *lane = best_lane(ujobs_hand_at(index), &second);
 	int			n = 0;
 
-	while (lane != NULL && n < quantum && lane->due.size > 0)
+	while (lane != NULL && n < quantum && ujobs_lane_waiting(lane) > 0)
 	{
-		UjobsHeapItem item = *ujobs_heap_top(&lane->due);
-		UjobsTicket ticket = {item.id, lane->key.definition_id, 0, lane->batch};
+		UjobsHeapItem item = *ujobs_lane_top(lane);
+		UjobsTicket ticket = {item.id, lane->key.definition_id, item.woken ? UJOBS_TICKET_WOKEN : 0, lane->batch};
 
-		if (second != NULL && second->due.size > 0 &&
-			ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, ujobs_heap_top(&second->due), &item) < 0)
+		if (second != NULL && ujobs_lane_waiting(second) > 0 &&
+			ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, ujobs_lane_top(second), &item) < 0)
 			break;
 		if (ujobs_hand_has(item.id) || ujobs_suspect_waits(item.id))
 		{
-			(void) ujobs_heap_pop(&lane->due);
+			if (item.woken)
+				ujobs_hand_match_again(item.id);
+			(void) ujobs_lane_pop(lane);
 			continue;
 		}
 		if (ujobs_hand_deaths(item.id) >= UJOBS_MAX_DEATHS)
-			ticket.flags = UJOBS_TICKET_BLAME;
+			ticket.flags |= UJOBS_TICKET_BLAME;
 		if (!ujobs_admit_push(index, &ticket, lane, item))
 			break;
-		(void) ujobs_heap_pop(&lane->due);
+		(void) ujobs_lane_pop(lane);
 		n++;
 	}
 	return n;
@@ -154,8 +156,8 @@ waiting_for(Oid role)
 	{
 		UjobsLane  *lane = ujobs_lane_at(i);
 
-		if (lane->due.size > 0 && lane->role == role && may_take(lane, NULL))
-			n += lane->due.size;
+		if (ujobs_lane_waiting(lane) > 0 && lane->role == role && may_take(lane, NULL))
+			n += ujobs_lane_waiting(lane);
 	}
 	return n;
 }
@@ -282,7 +284,7 @@ somebody_waits_for_a_limit(void)
 	{
 		UjobsLane  *lane = ujobs_lane_at(i);
 
-		if (lane->due.size > 0 && lane->concurrency > 0 && !lane->paused)
+		if (ujobs_lane_waiting(lane) > 0 && lane->concurrency > 0 && !lane->paused)
 			return true;
 	}
 	return false;
@@ -296,7 +298,7 @@ recruit(TimestampTz now)
 	{
 		UjobsLane  *lane = ujobs_lane_at(i);
 
-		if (lane->due.size == 0 || !may_take(lane, NULL))
+		if (ujobs_lane_waiting(lane) == 0 || !may_take(lane, NULL))
 			continue;
 		if (ujobs_guc_max_running > 0 && ujobs_crew_size() >= ujobs_guc_max_running &&
 			ujobs_admit_hands_of(lane->role) > 0)

@@ -34,6 +34,7 @@
 #include "worker/dispatcher.h"
 #include "worker/hand.h"
 #include "worker/lane.h"
+#include "worker/match.h"
 #include "worker/scheduler.h"
 #include "worker/suspect.h"
 #include "worker/worker.h"
@@ -43,10 +44,12 @@
 /* A rescan may take 1 % of the time when it only looks, 5 % when hints were lost. */
 #define RECONCILE_SHARE 100
 #define DIRTY_SHARE 20
+#define MATCH_SHARE 1000		/* to look at all waits, when nothing says that it is needed */
 
 static UjobsEngine *engine;
 static TimestampTz reconcile_at = 0;
 static TimestampTz dirty_at = 0;	/* not before, when dirty */
+static TimestampTz match_at = 0;
 static bool dirty = true;
 static bool lane_missing = false;	/* a hint named a lane that is not known */
 static bool definitions_changed = false;
@@ -195,6 +198,8 @@ hear_suspect(const UjobsSuspect *suspect)
 	ujobs_worker_begin();
 	jobs = ujobs_job_fetch(&suspect->job_id, 1, GetCurrentTimestamp());
 	job = jobs == NIL ? NULL : linitial(jobs);
+	if (job != NULL && job->state == UJOBS_STATE_SUSPENDED)
+		job->due_at = Min(job->due_at, GetCurrentTimestamp());	/* its wait was over before its deadline */
 	again = job != NULL && (!guilty || convict(job));
 	if (again)
 		ujobs_suspect_add(job->id, job->definition_id, job->queue, job->due_at);
@@ -244,6 +249,11 @@ take_hint(const UjobsHint *hint, TimestampTz now)
 		case UJOBS_HINT_CONFIG:
 			config_changed = true;
 			break;
+		case UJOBS_HINT_EVENT:
+		case UJOBS_HINT_WAIT:
+		case UJOBS_HINT_ENDED:
+			ujobs_match_note(hint);
+			break;
 	}
 }
 
@@ -262,6 +272,18 @@ take_hints(TimestampTz now)
 	dirty |= ujobs_wakeup_take_dirty(engine);
 }
 
+/* In the rescan's transaction, after the lanes are known. */
+static void
+match_everything(TimestampTz now)
+{
+	TimestampTz begin = GetCurrentTimestamp();
+	TimestampTz end;
+
+	ujobs_match_everything(now);
+	end = GetCurrentTimestamp();
+	match_at = end + (end - begin) * MATCH_SHARE;
+}
+
 static void
 rescan(TimestampTz now)
 {
@@ -270,6 +292,8 @@ rescan(TimestampTz now)
 	ujobs_worker_begin();
 	MemoryContextSwitchTo(loop_memory);
 	ujobs_lane_rescan(now);
+	if (dirty || now >= match_at)
+		match_everything(now);
 	ujobs_worker_commit();
 	end = GetCurrentTimestamp();
 	dirty = lane_missing = definitions_changed = false;
@@ -295,6 +319,17 @@ discover(TimestampTz now)
 	ujobs_lane_discover(now);
 	ujobs_worker_commit();
 	lane_missing = false;
+}
+
+static void
+match(TimestampTz now)
+{
+	if (!ujobs_match_is_pending())
+		return;
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+	ujobs_match_round(now);
+	ujobs_worker_commit();
 }
 
 static void
@@ -361,6 +396,7 @@ one_round(void)
 		reload_definitions();
 	if (lane_missing)
 		discover(now);
+	match(now);
 	refill(now);
 	ujobs_crew_reclaim_slow(now);
 	ujobs_admit_assign(now);
@@ -479,6 +515,7 @@ birth(Oid database)
 	loop_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
 	ujobs_lane_init();
 	ujobs_crew_init(ujobs_shmem_area(true));
+	ujobs_match_init(ujobs_shmem_area(true));
 	pg_atomic_fetch_add_u64(&engine->starts, 1);
 }
 

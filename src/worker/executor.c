@@ -307,21 +307,38 @@ plan_jobs(List *jobs, UjobsCourse *course)
 	return false;
 }
 
+/* Suspended before its row is due: only if its ticket says that its wait is over. */
+static bool
+is_early(const UjobsJob *job, const UjobsTicket *tickets, int n, TimestampTz now)
+{
+	if (job->state != UJOBS_STATE_SUSPENDED || job->due_at <= now)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		if (tickets[i].id == job->id)
+			return (tickets[i].flags & UJOBS_TICKET_WOKEN) == 0;
+	}
+	return true;
+}
+
 static List *
 fetch_jobs(const UjobsTicket *tickets, int n)
 {
 	int64		ids[UJOBS_RING_SIZE];
+	TimestampTz now = GetCurrentTimestamp();
 	List	   *jobs;
 	ListCell   *lc;
 
 	for (int i = 0; i < n; i++)
 		ids[i] = tickets[i].id;
-	jobs = ujobs_job_fetch(ids, n, GetCurrentTimestamp());
+	jobs = ujobs_job_fetch(ids, n, now);
 	foreach(lc, jobs)
 	{
 		UjobsJob   *job = lfirst(lc);
 
-		if (!job->resumed)
+		if (is_early(job, tickets, n, now))
+			jobs = foreach_delete_current(jobs, lc);
+		else if (!job->resumed)
 			job->attempt++;
 	}
 	return jobs;

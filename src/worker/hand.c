@@ -7,6 +7,7 @@
 
 #include "core/wakeup.h"
 #include "worker/hand.h"
+#include "worker/match.h"
 
 typedef struct Deaths
 {
@@ -95,7 +96,7 @@ ujobs_hand_remember(const UjobsTicket *ticket, UjobsLane *lane, UjobsHeapItem it
 
 	o->lane = lane;
 	o->item = item;
-	o->again = o->cancelled = false;
+	o->again = o->match_again = o->cancelled = false;
 }
 
 bool
@@ -115,6 +116,15 @@ ujobs_hand_again(const UjobsHint *hint)
 	o->hint = *hint;
 }
 
+void
+ujobs_hand_match_again(int64 id)
+{
+	UjobsOutstanding *o = hash_search(outstanding, &id, HASH_FIND, NULL);
+
+	if (o != NULL)
+		o->match_again = true;
+}
+
 /* The executor is finished with it; a hint that came meanwhile counts now. */
 void
 ujobs_hand_forget(int64 id, TimestampTz now)
@@ -125,6 +135,8 @@ ujobs_hand_forget(int64 id, TimestampTz now)
 		return;
 	if (o->again && !ujobs_lane_hint(&o->hint, now))
 		ujobs_wakeup_rescan_now();
+	if (o->match_again)
+		ujobs_match_again(id);
 	(void) hash_search(outstanding, &id, HASH_REMOVE, NULL);
 }
 

@@ -51,6 +51,7 @@ typedef struct UjobsOutstanding
 	UjobsLane  *lane;			/* NULL: adopted, its lane is found at the next rescan */
 	UjobsHeapItem item;
 	bool		again;			/* a hint came while it was with an executor */
+	bool		match_again;	/* its wait was over while it was with an executor */
 	bool		cancelled;
 	UjobsHint	hint;
 } UjobsOutstanding;
@@ -83,6 +84,9 @@ extern void ujobs_hand_put_back(int64 id, TimestampTz not_before, TimestampTz no
 /* Is the job with an executor?  Then a hint is kept until it comes back. */
 extern bool ujobs_hand_has(int64 id);
 extern void ujobs_hand_again(const UjobsHint *hint);
+
+/* The same for a wait that is over: look what it waits for when it comes back. */
+extern void ujobs_hand_match_again(int64 id);
 
 /* How often an executor died with the job in its hand. */
 extern int	ujobs_hand_deaths(int64 id);

@@ -18,6 +18,7 @@
 
 static MemoryContext lane_memory = NULL;
 static HTAB *by_hash = NULL;	/* hash_key -> pointer */
+static HTAB *woken_ids = NULL;	/* of all lanes */
 static UjobsLane **lanes = NULL;
 static int	n_lanes = 0;
 static int	lanes_capacity = 0;
@@ -36,6 +37,8 @@ ujobs_lane_init(void)
 	lane_memory = AllocSetContextCreate(TopMemoryContext, "ujobs lanes", ALLOCSET_DEFAULT_SIZES);
 	ctl.hcxt = lane_memory;
 	by_hash = hash_create("ujobs lanes", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	ctl.entrysize = sizeof(int64);
+	woken_ids = hash_create("ujobs woken jobs", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	lanes_capacity = 64;
 	lanes = MemoryContextAlloc(lane_memory, lanes_capacity * sizeof(UjobsLane *));
 }
@@ -67,6 +70,7 @@ lane_create(const UjobsLaneKey *key, LaneEntry *entry)
 	lane->horizon = DT_NOEND;
 	ujobs_heap_init(&lane->due, UJOBS_HEAP_BY_URGENCY, lane_memory);
 	ujobs_heap_init(&lane->timers, UJOBS_HEAP_BY_TIME, lane_memory);
+	ujobs_heap_init(&lane->woken, UJOBS_HEAP_BY_URGENCY, lane_memory);
 	if (n_lanes == lanes_capacity)
 	{
 		lanes_capacity *= 2;
@@ -98,6 +102,24 @@ lane_of(const UjobsLaneKey *key)
 	}
 }
 
+UjobsLane *
+ujobs_lane_find(const UjobsLaneKey *key)
+{
+	uint64		hash_key = hash_key_of(key->definition_id, ujobs_queue_hash(key->queue));
+
+	for (;; hash_key++)
+	{
+		LaneEntry  *entry = hash_search(by_hash, &hash_key, HASH_FIND, NULL);
+
+		if (entry == NULL)
+			return NULL;
+		if (strcmp(entry->lane->key.queue, key->queue) == 0)
+			return entry->lane;
+	}
+}
+
+/* ---- windows ---- */
+
 /* Is the row beyond what the window holds?  Then disk has it. */
 static bool
 beyond_cursor(const UjobsLane *lane, const UjobsHeapItem *item)
@@ -125,20 +147,70 @@ add_due(UjobsLane *lane, UjobsHeapItem item)
 static void
 add_timer(UjobsLane *lane, UjobsHeapItem item)
 {
-	if (item.due_at > lane->horizon || TIMESTAMP_NOT_FINITE(item.due_at))
+	/* A woken one is on no disk; if a window loses it, the next look at all waits finds it. */
+	if ((item.due_at > lane->horizon && !item.woken) || TIMESTAMP_NOT_FINITE(item.due_at))
 		return;
 	ujobs_heap_push(&lane->timers, item);
 	if (lane->timers.size > 2 * UJOBS_LANE_WINDOW)
 		lane->horizon = ujobs_heap_trim(&lane->timers, UJOBS_LANE_WINDOW).due_at;
 }
 
+static void
+add_woken(UjobsLane *lane, UjobsHeapItem item)
+{
+	bool		found;
+
+	if (lane->outside)
+		return;
+	(void) hash_search(woken_ids, &item.id, HASH_ENTER, &found);
+	if (!found)
+		ujobs_heap_push(&lane->woken, item);
+}
+
+static void
+forget_woken(UjobsLane *lane)
+{
+	for (int i = 0; i < lane->woken.size; i++)
+		(void) hash_search(woken_ids, &lane->woken.item[i].id, HASH_REMOVE, NULL);
+	ujobs_heap_clear(&lane->woken);
+}
+
+static bool
+woken_is_first(const UjobsLane *lane)
+{
+	if (lane->due.size == 0 || lane->woken.size == 0)
+		return lane->due.size == 0;
+	return ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, ujobs_heap_top(&lane->woken),
+							  ujobs_heap_top(&lane->due)) < 0;
+}
+
+const UjobsHeapItem *
+ujobs_lane_top(const UjobsLane *lane)
+{
+	return ujobs_heap_top(woken_is_first(lane) ? &lane->woken : &lane->due);
+}
+
+UjobsHeapItem
+ujobs_lane_pop(UjobsLane *lane)
+{
+	UjobsHeapItem item;
+
+	if (!woken_is_first(lane))
+		return ujobs_heap_pop(&lane->due);
+	item = ujobs_heap_pop(&lane->woken);
+	(void) hash_search(woken_ids, &item.id, HASH_REMOVE, NULL);
+	return item;
+}
+
 void
 ujobs_lane_add(UjobsLane *lane, UjobsHeapItem item, TimestampTz now)
 {
-	if (item.due_at <= now)
-		add_due(lane, item);
-	else
+	if (item.due_at > now)
 		add_timer(lane, item);
+	else if (item.woken)
+		add_woken(lane, item);
+	else
+		add_due(lane, item);
 }
 
 bool
@@ -198,7 +270,7 @@ void
 ujobs_lane_fire(UjobsLane *lane, TimestampTz now)
 {
 	while (lane->timers.size > 0 && ujobs_heap_top(&lane->timers)->due_at <= now)
-		add_due(lane, ujobs_heap_pop(&lane->timers));
+		ujobs_lane_add(lane, ujobs_heap_pop(&lane->timers), now);
 }
 
 bool
@@ -371,6 +443,7 @@ ujobs_lane_rescan(TimestampTz now)
 		{
 			ujobs_heap_clear(&lanes[i]->due);
 			ujobs_heap_clear(&lanes[i]->timers);
+			forget_woken(lanes[i]);
 			lanes[i]->more = false;
 			lanes[i]->horizon = DT_NOEND;
 		}

@@ -4,7 +4,10 @@
  * Two windows on the rows: `due` holds the most urgent ones that may start,
  * `timers` the soonest of those that may not yet.  Both are bounded; what
  * does not fit stays on disk, after `cursor` and after `horizon`, and is read
- * when there is room.  Functions that read rows need a transaction.
+ * when there is room.  `woken` has jobs whose wait is over though their rows
+ * are not due: no window on the rows finds those, so all of them stay here
+ * until they are handed out, each once.  Functions that read rows need a
+ * transaction.
  */
 #ifndef UJOBS_WORKER_LANE_H
 #define UJOBS_WORKER_LANE_H
@@ -20,6 +23,7 @@ typedef struct UjobsLane
 	UjobsLaneKey key;
 	UjobsHeap	due;
 	UjobsHeap	timers;
+	UjobsHeap	woken;
 	bool		more;			/* due rows after cursor are on disk */
 	UjobsCursor cursor;
 	TimestampTz horizon;		/* later rows are on disk only */
@@ -40,6 +44,19 @@ extern void ujobs_lane_init(void);
 extern int	ujobs_lane_count(void);
 extern UjobsLane *ujobs_lane_at(int index);
 
+/* NULL when it is not known. */
+extern UjobsLane *ujobs_lane_find(const UjobsLaneKey *key);
+
+/* Jobs that may start: how many are in memory, the most urgent, and take that one out. */
+static inline int
+ujobs_lane_waiting(const UjobsLane *lane)
+{
+	return lane->due.size + lane->woken.size;
+}
+
+extern const UjobsHeapItem *ujobs_lane_top(const UjobsLane *lane);
+extern UjobsHeapItem ujobs_lane_pop(UjobsLane *lane);
+
 /*
  * A hint: the row may start at due_at.  False when its lane is not known (a
  * rescan finds it).
@@ -49,7 +66,7 @@ extern bool ujobs_lane_hint(const UjobsHint *hint, TimestampTz now);
 /* The same for many rows: the windows are made to read them from disk. */
 extern bool ujobs_lane_range(const UjobsHint *hint, TimestampTz now);
 
-/* An admitted row comes back, or is to be tried again at due_at. */
+/* An admitted row comes back, is to be tried again at due_at, or its wait is over. */
 extern void ujobs_lane_add(UjobsLane *lane, UjobsHeapItem item, TimestampTz now);
 
 /* Moves what came due from timers to due. */

@@ -19,15 +19,19 @@
 #include "core/identity.h"
 #include "core/observe.h"
 #include "core/spawn.h"
-#include "store/catalogue.h"
+#include "model/ring.h"
+#include "store/event_store.h"
 #include "store/keeping_store.h"
 #include "worker/scheduler.h"
 #include "worker/worker.h"
 
 #define ROUND_MS 60000
+#define EVENTS_AT_ONCE 1000
+#define EVENT_BATCHES 1000		/* in one round */
 #define RESTART_US (INT64CONST(5) * USECS_PER_SEC)
 
 static UjobsEngine *engine;
+static bool more_events;		/* the last batch was full */
 
 /* ---- the dispatcher's side ---- */
 
@@ -145,6 +149,24 @@ expire_all(TimestampTz now)
 }
 
 static void
+expire_events(TimestampTz now)
+{
+	more_events = false;		/* should it fail */
+	more_events = ujobs_event_expire(now, EVENTS_AT_ONCE) == EVENTS_AT_ONCE;
+}
+
+static void
+expire_all_events(void)
+{
+	more_events = true;
+	for (int i = 0; i < EVENT_BATCHES && more_events; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		try_piece("delete expired events", expire_events);
+	}
+}
+
+static void
 refresh_names(TimestampTz now)
 {
 	ujobs_keeping_names();
@@ -180,6 +202,7 @@ ujobs_scheduler_main(Datum arg)
 		try_piece("empty a history partition", rotate);
 		if (history_went)
 			try_piece("remove steps of jobs that are gone", remove_left_steps);
+		expire_all_events();
 		try_piece("refresh role names", refresh_names);
 		MemoryContextReset(round);
 		ujobs_observe_activity(NULL);

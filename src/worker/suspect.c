@@ -39,7 +39,7 @@ ujobs_suspect_add(int64 id, int32 definition_id, const char *queue, TimestampTz 
 
 	suspect->ticket.id = id;
 	suspect->ticket.definition_id = definition_id;
-	suspect->ticket.flags = UJOBS_TICKET_SUSPECT;
+	suspect->ticket.flags = UJOBS_TICKET_SUSPECT | UJOBS_TICKET_WOKEN;	/* it ran, so it may run */
 	suspect->ticket.batch = 1;
 	suspect->queue_hash = ujobs_queue_hash(queue);
 	suspect->due_at = due_at;

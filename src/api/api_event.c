@@ -1,0 +1,154 @@
+/*
+ * api_event.c: publish_event.
+ *
+ * Everybody must be able to call it from inside a job, and outside only whom
+ * an administrator lets.  The server knows no such rule: who lacks EXECUTE
+ * never comes here.  So PUBLIC keeps EXECUTE, and the function reads its own
+ * grants without PUBLIC's (docs/decisions/005).
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_proc.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/syscache.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/inside.h"
+#include "store/event_store.h"
+
+PG_FUNCTION_INFO_V1(ujobs_sql_publish_event);
+
+#define MAX_NAME 1000			/* bytes */
+
+/* ---- who may ---- */
+
+static bool
+acl_grants(Acl *acl, Oid role)
+{
+	AclItem    *item = ACL_DAT(acl);
+
+	for (int i = 0; i < ACL_NUM(acl); i++)
+	{
+		if (item[i].ai_grantee != ACL_ID_PUBLIC &&
+			(ACLITEM_GET_PRIVS(item[i]) & ACL_EXECUTE) != 0 &&
+			has_privs_of_role(role, item[i].ai_grantee))
+			return true;
+	}
+	return false;
+}
+
+/* Owner and superusers, or a grant of EXECUTE to a role. */
+static bool
+is_granted(Oid function, Oid role)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		granted;
+	bool		isnull;
+	Datum		acl;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	granted = has_privs_of_role(role, ((Form_pg_proc) GETSTRUCT(tuple))->proowner);
+	acl = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proacl, &isnull);
+	if (!granted && !isnull)
+		granted = acl_grants(DatumGetAclP(acl), role);
+	ReleaseSysCache(tuple);
+	return granted;
+}
+
+static void
+check_allowed(FunctionCallInfo fcinfo)
+{
+	if (ujobs_inside_job() || is_granted(fcinfo->flinfo->fn_oid, GetUserId()))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for function publish_event"),
+			 errdetail("Outside a running job, role \"%s\" needs a grant of its own or of a role that it is a member of.",
+					   GetUserNameFromId(GetUserId(), false)),
+			 errhint("Have an administrator GRANT EXECUTE ON FUNCTION ujobs.publish_event to the role.")));
+}
+
+/* ---- arguments ---- */
+
+static void
+refuse_null(const char *argument, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("%s must not be null", argument),
+			 errhint("%s", hint)));
+}
+
+static void
+refuse_option(const char *option, const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			 errmsg("invalid value for option \"%s\"", option),
+			 errdetail("%s", detail),
+			 errhint("%s", hint)));
+}
+
+static const char *
+name_argument(FunctionCallInfo fcinfo)
+{
+	char	   *name;
+
+	if (PG_ARGISNULL(0))
+		refuse_null("event", "Name the event, such as 'order_paid'.");
+	name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	if (name[0] == '\0' || strlen(name) > MAX_NAME)
+		refuse_option("event", psprintf("A name has 1 to %d bytes, this one has %zu.", MAX_NAME, strlen(name)),
+					  "Name the event, such as 'order_paid'; put data into the payload.");
+	return name;
+}
+
+static const char *
+match_argument(FunctionCallInfo fcinfo)
+{
+	char	   *match;
+
+	if (PG_ARGISNULL(2))
+		return NULL;
+	match = text_to_cstring(PG_GETARG_TEXT_PP(2));
+	if (strlen(match) > MAX_NAME)
+		refuse_option("match", psprintf("A match has at most %d bytes, this one has %zu.", MAX_NAME, strlen(match)),
+					  "Give the key that waiting jobs name; put data into the payload.");
+	return match;
+}
+
+static int64
+ttl_argument(FunctionCallInfo fcinfo)
+{
+	int64		ttl;
+
+	if (PG_ARGISNULL(3))
+		refuse_null("ttl", "Give the time for which the event can be found, such as '7 days'.");
+	ttl = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(3));
+	if (ttl < 0 || ttl == PG_INT64_MAX)
+		refuse_option("ttl", "A time to live is not negative and not infinite.",
+					  "Give the time for which the event can be found, such as '7 days'.");
+	return ttl;
+}
+
+Datum
+ujobs_sql_publish_event(PG_FUNCTION_ARGS)
+{
+	UjobsEvent	event = {.published_at = ujobs_clock_now()};
+
+	check_allowed(fcinfo);
+	PreventCommandIfReadOnly("ujobs.publish_event()");
+	event.name = name_argument(fcinfo);
+	if (PG_ARGISNULL(1))
+		refuse_null("payload", "Pass a jsonb value, such as '{}', or 'null' for JSON null.");
+	event.payload = PG_GETARG_JSONB_P(1);
+	event.match = match_argument(fcinfo);
+	event.expires_at = ujobs_clock_add(event.published_at, ttl_argument(fcinfo));
+	PG_RETURN_INT64(ujobs_event_publish(&event));
+}

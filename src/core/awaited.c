@@ -1,0 +1,51 @@
+/*
+ * awaited.c: the bitmap of awaited jobs.
+ */
+#include "postgres.h"
+
+#include "core/awaited.h"
+
+void
+ujobs_awaited_init(UjobsAwaited *awaited)
+{
+	for (int i = 0; i < UJOBS_AWAITED_WORDS; i++)
+		pg_atomic_init_u32(&awaited->word[i], 0);
+}
+
+static void
+set_bits(uint32 *words, const int64 *ids, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		uint32		bit = (uint64) ids[i] % UJOBS_AWAITED_BITS;
+
+		words[bit / 32] |= 1U << (bit % 32);
+	}
+}
+
+void
+ujobs_awaited_add(UjobsAwaited *awaited, const int64 *ids, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		uint32		bit = (uint64) ids[i] % UJOBS_AWAITED_BITS;
+
+		(void) pg_atomic_fetch_or_u32(&awaited->word[bit / 32], 1U << (bit % 32));
+	}
+	pg_memory_barrier();
+}
+
+/* Word by word: a bit that is needed before and after is never seen unset. */
+void
+ujobs_awaited_replace(UjobsAwaited *awaited, const int64 *ids, int n)
+{
+	uint32		words[UJOBS_AWAITED_WORDS] = {0};
+
+	set_bits(words, ids, n);
+	for (int i = 0; i < UJOBS_AWAITED_WORDS; i++)
+	{
+		if (pg_atomic_read_u32(&awaited->word[i]) != words[i])
+			pg_atomic_write_u32(&awaited->word[i], words[i]);
+	}
+	pg_memory_barrier();
+}

@@ -1,0 +1,47 @@
+/*
+ * awaited.h: which jobs does a suspended job wait for?  A bitmap of ids.
+ *
+ * A job's end pays one look at a bit; only where it is set the end becomes a
+ * hint.  Bits are shared by ids that differ by a multiple of the size, so a
+ * set one may be a false alarm, which costs one look-up.
+ *
+ * The dispatcher alone writes.  It sets the bit of a child and then looks at
+ * the child's row with a new snapshot; who ends a job makes its end visible
+ * and then looks at the bit.  So one of the two always sees the other.
+ */
+#ifndef UJOBS_CORE_AWAITED_H
+#define UJOBS_CORE_AWAITED_H
+
+#include "postgres.h"
+
+#include "port/atomics.h"
+
+#define UJOBS_AWAITED_BITS 65536
+#define UJOBS_AWAITED_WORDS (UJOBS_AWAITED_BITS / 32)
+
+typedef struct UjobsAwaited
+{
+	pg_atomic_uint32 word[UJOBS_AWAITED_WORDS];
+} UjobsAwaited;
+
+extern void ujobs_awaited_init(UjobsAwaited *awaited);
+
+/* The dispatcher: these are awaited too.  A memory barrier follows. */
+extern void ujobs_awaited_add(UjobsAwaited *awaited, const int64 *ids, int n);
+
+/*
+ * The dispatcher: these and no others.  ids are all that some snapshot
+ * showed; whoever began to wait later has sent a hint that is not yet taken.
+ */
+extern void ujobs_awaited_replace(UjobsAwaited *awaited, const int64 *ids, int n);
+
+/* After the end is visible and a memory barrier: may anybody wait for it? */
+static inline bool
+ujobs_awaited_test(UjobsAwaited *awaited, int64 id)
+{
+	uint32		bit = (uint64) id % UJOBS_AWAITED_BITS;
+
+	return (pg_atomic_read_u32(&awaited->word[bit / 32]) & (1U << (bit % 32))) != 0;
+}
+
+#endif							/* UJOBS_CORE_AWAITED_H */

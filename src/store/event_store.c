@@ -1,0 +1,74 @@
+/*
+ * event_store.c: publishing, finding, expiring.
+ *
+ * An id is drawn when the event is published and not when it commits, so the
+ * earliest event of a wait is that of the least id among those visible when
+ * the waiting job looks; what it took is recorded in its step and stays.
+ */
+#include "postgres.h"
+
+#include "core/identity.h"
+#include "core/wakeup.h"
+#include "store/catalogue.h"
+#include "store/event_store.h"
+
+int64
+ujobs_event_publish(const UjobsEvent *event)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	UjobsResult result;
+	int64		id;
+
+	ujobs_identity_enter(&identity);
+	ujobs_bind(&args, TimestampTzGetDatum(event->published_at));
+	ujobs_bind(&args, TimestampTzGetDatum(event->expires_at));
+	ujobs_bind(&args, ObjectIdGetDatum(identity.user));
+	ujobs_bind_text(&args, event->name);
+	ujobs_bind_text(&args, event->match);
+	ujobs_bind_jsonb(&args, event->payload);
+	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_EVENT_PUBLISH), &args);
+	id = DatumGetInt64(ujobs_result_datum(&result, 0, 0));
+	ujobs_identity_leave(&identity);
+	ujobs_wakeup_note_event(id);
+	return id;
+}
+
+bool
+ujobs_event_find(int64 job_id, int32 seq, TimestampTz now, UjobsEventFound *out)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	UjobsResult result;
+	bool		found;
+
+	ujobs_identity_enter(&identity);
+	ujobs_bind(&args, Int64GetDatum(job_id));
+	ujobs_bind(&args, Int32GetDatum(seq));
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_EVENT_FIND), &args);
+	found = result.rows > 0;
+	if (found)
+	{
+		out->id = DatumGetInt64(ujobs_result_datum(&result, 0, 0));
+		out->published_at = DatumGetTimestampTz(ujobs_result_datum(&result, 0, 1));
+		out->payload = ujobs_result_jsonb(&result, 0, 2, identity.caller);
+	}
+	ujobs_identity_leave(&identity);
+	return found;
+}
+
+int64
+ujobs_event_expire(TimestampTz now, int max)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	int64		n;
+
+	ujobs_identity_enter(&identity);
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	ujobs_bind(&args, Int64GetDatum(max));
+	n = (int64) ujobs_query_run(ujobs_statement(UJOBS_SQL_EVENT_EXPIRE), &args).rows;
+	ujobs_identity_leave(&identity);
+	return n;
+}
