@@ -16,7 +16,7 @@ select ujobs.publish_event('events_a', '{}', repeat('x', 1001));
 select ujobs.publish_event('events_a', '{}', null, null);
 select ujobs.publish_event('events_a', '{}', null, '-1 second');
 select ujobs.publish_event('events_a', '{}', null, '178000000 years');
-select ujobs.publish_event('events_endless', '{}', null, '296000 years') > 0 as published;
+select ujobs.publish_event('events_endless', '{}', null, '296530 years') > 0 as published;
 select expires_at from ujobs_internal.event where name = 'events_endless';
 begin transaction read only;
 select ujobs.publish_event('events_a');
