@@ -19,6 +19,8 @@
 #include "worker/recruit.h"
 #include "worker/suspect.h"
 
+#define SLOW_COMMIT_US 100000
+
 static UjobsArea *area;
 static bool any_cancelled = false;
 
@@ -230,6 +232,18 @@ ujobs_crew_reclaim(int index, int max, TimestampTz now)
 	}
 }
 
+/*
+ * Single jobs need not wait behind a commit, another executor may be free;
+ * the next batch may, for taking it apart makes more commits of it.
+ */
+static bool
+keeps_waiting(int index, int64 us)
+{
+	if (us < UJOBS_SLOW_US)
+		return false;
+	return ujobs_hand_at(index)->batch <= 1 || us >= SLOW_COMMIT_US || !ujobs_slot_is_committing(index);
+}
+
 void
 ujobs_crew_reclaim_slow(TimestampTz now)
 {
@@ -237,8 +251,7 @@ ujobs_crew_reclaim_slow(TimestampTz now)
 	{
 		UjobsHand  *hand = ujobs_hand_at(i);
 
-		if (hand->used && ujobs_hand_load(hand) > 1 && now - hand->synced >= UJOBS_SLOW_US &&
-			!ujobs_slot_is_committing(i))
+		if (hand->used && ujobs_hand_load(hand) > 1 && keeps_waiting(i, now - hand->synced))
 			ujobs_crew_reclaim(i, UJOBS_RING_SIZE, now);
 	}
 }
