@@ -23,6 +23,7 @@ as 'MODULE_PATHNAME', 'ujobs_sql_define_job';
 comment on function ujobs.define_job is
 $$Defines a job that runs inside the database.
 name: 1 to 63 bytes. handler: a function of one jsonb (an atomic job: effects, result and completion are one transaction) or a procedure (jsonb) or (jsonb, INOUT jsonb) (a durable job: each step commits); it is looked up with your search_path and remembered with its schema. idempotency_key, tenant: templates over the input, such as 'onboard:{orgId}'; '{{' is a literal brace.
+input_schema: a JSON Schema, draft 2020-12, that every input must fit when it is enqueued; references stay inside the document, format is an annotation, and what cannot be checked (an unknown keyword without "x-" before its name) is refused. A new one is for later enqueues only.
 retry: {"attempts":3,"backoff":"exponential"|"linear"|"fixed","delay":"1s","maxDelay":"1h","jitter":true,"deadLetter":true,"terminal":["23514","P0001"]}; durations are interval text or a number of milliseconds. queue: 1 to 63 bytes. priority: -32768..32767, lower first. concurrency: most running jobs of this definition. timeout: of one attempt; step_timeout: of one step. batch (functions only): 1..1000 jobs that may share a transaction. retention: how long a finished job is kept, NULL takes the setting, '0' keeps none. replace: change an existing definition of yours. A NULL option is its default.
 Returns the descriptor that ujobs.describe_job returns. The same definition again changes nothing.
 Errors: UJ001 no idempotency key; UJ003 an option's value; UJ005 the name is defined with other options; UJ016 the procedure could not commit steps; UJ025 no such handler; 22004 name or handler is NULL; 42501 not yours, or no EXECUTE on the handler; 42725 the handler is ambiguous; 55000 your role cannot log in (servers before 17).
@@ -153,6 +154,14 @@ $$The waits between the attempts of a retry policy, in milliseconds, without jit
 retry: as for ujobs.define_job; NULL is the default policy.
 Errors: UJ003 an unknown key or a value that it does not take.
 Example: SELECT ujobs.retry_schedule('{"attempts": 4, "delay": "2s"}');  -- {2000,4000,8000}$$;
+
+create function ujobs_internal.schema_check(schema jsonb, input jsonb)
+returns text
+language c stable strict parallel safe
+as 'MODULE_PATHNAME', 'ujobs_sql_schema_check';
+
+comment on function ujobs_internal.schema_check is
+'How an input does not fit a JSON schema, as the DETAIL of UJ004 says it; NULL when it fits. Errors: UJ003 the schema cannot be checked.';
 
 create function ujobs.describe_job(name text)
 returns jsonb

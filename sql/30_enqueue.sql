@@ -43,7 +43,7 @@ Arguments:
   enqueued_by      free text for attribution, never authority
   traceparent      W3C trace context; NULL: the setting ujobs.traceparent; '''' is none
 
-Errors: UJ002 the input lacks a path of a template; UJ003 an option is invalid; UJ009 duplicate; UJ010 ujobs.outbox_mode is required and no transaction block is open; UJ011 unknown job; 22004 NULL job or input; 25006 read-only transaction or standby; 40001 above READ COMMITTED, when the key was taken concurrently; 42501 no grant.
+Errors: UJ002 the input lacks a path of a template; UJ003 an option is invalid; UJ004 the input does not fit the definition''s input_schema; UJ009 duplicate; UJ010 ujobs.outbox_mode is required and no transaction block is open; UJ011 unknown job; 22004 NULL job or input; 25006 read-only transaction or standby; 40001 above READ COMMITTED, when the key was taken concurrently; 42501 no grant.
 
 Example: select id from ujobs.enqueue(''send_welcome'', ''{"userId": 7}'', delay => ''10 minutes'');';
 

@@ -19,6 +19,7 @@
 #include "api/api_define.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "model/json_schema.h"
 #include "model/retry.h"
 #include "store/definition_store.h"
 #include "store/home_store.h"
@@ -28,6 +29,7 @@ PG_FUNCTION_INFO_V1(ujobs_sql_define_external_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_define_command);
 PG_FUNCTION_INFO_V1(ujobs_sql_describe_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_retry_schedule);
+PG_FUNCTION_INFO_V1(ujobs_sql_schema_check);
 
 /* ---- the descriptor ---- */
 
@@ -79,6 +81,17 @@ ujobs_sql_retry_schedule(PG_FUNCTION_ARGS)
 		waits[i] = Int64GetDatum(ujobs_retry_delay(&policy, i + 1) / 1000);
 	PG_RETURN_ARRAYTYPE_P(construct_array(waits, n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
 										  TYPALIGN_DOUBLE));
+}
+
+/* How an input does not fit a schema, or NULL: for tests of the validator alone. */
+Datum
+ujobs_sql_schema_check(PG_FUNCTION_ARGS)
+{
+	char	   *fault = ujobs_schema_check(ujobs_schema_compile(PG_GETARG_JSONB_P(0)), PG_GETARG_JSONB_P(1));
+
+	if (fault == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(fault));
 }
 
 /* ---- defining ---- */

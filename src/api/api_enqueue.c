@@ -65,7 +65,7 @@ ujobs_sql_enqueue(PG_FUNCTION_ARGS)
 	UjobsEnqueueItem item;
 
 	ujobs_enqueue_call_read(fcinfo, &form, &call);
-	ujobs_enqueue_call_item(&call, input_required(fcinfo, 1), &item);
+	ujobs_enqueue_call_item(&call, input_required(fcinfo, 1), 0, &item);
 	ujobs_enqueue_one(&call.options, &item);
 	return result_row(fcinfo, &item.result);
 }
@@ -80,7 +80,7 @@ ujobs_sql_enqueue_as(PG_FUNCTION_ARGS)
 	ujobs_enqueue_call_read(fcinfo, &form, &call);
 	if (!PG_ARGISNULL(0))
 		ujobs_enqueue_call_actor(&call, PG_GETARG_JSONB_P(0));
-	ujobs_enqueue_call_item(&call, input_required(fcinfo, 2), &item);
+	ujobs_enqueue_call_item(&call, input_required(fcinfo, 2), 0, &item);
 	ujobs_enqueue_one(&call.options, &item);
 	return result_row(fcinfo, &item.result);
 }
@@ -117,7 +117,7 @@ items_read(const UjobsEnqueueCall *call, ArrayType *inputs, int *n)
 					 errmsg("the input of a job must not be null"),
 					 errdetail("Input %d of the call is null.", i + 1),
 					 errhint("Pass a jsonb value, such as '{}', or 'null' for JSON null.")));
-		ujobs_enqueue_call_item(call, DatumGetJsonbP(values[i]), &items[i]);
+		ujobs_enqueue_call_item(call, DatumGetJsonbP(values[i]), i + 1, &items[i]);
 		items[i].key = trimmed(items[i].key, call->key);
 		items[i].tenant = trimmed(items[i].tenant, call->tenant);
 		CHECK_FOR_INTERRUPTS();

@@ -13,6 +13,7 @@
 #include "api/api_define.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "model/json_schema.h"
 #include "model/retry.h"
 #include "model/template.h"
 #include "store/definition_store.h"
@@ -164,15 +165,17 @@ retry_option(FunctionCallInfo fcinfo, int argument)
 	return ujobs_retry_to_jsonb(&policy);
 }
 
-static void
-refuse_schema(FunctionCallInfo fcinfo, int argument)
+/* Compiled to be sure that it can be, and for nothing else. */
+static Jsonb *
+schema_option(FunctionCallInfo fcinfo, int argument)
 {
-	if (!PG_ARGISNULL(argument))
-		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-				 errmsg("option \"input_schema\" is not supported by this version"),
-				 errdetail("Inputs are not checked against a schema yet."),
-				 errhint("Leave input_schema NULL.")));
+	Jsonb	   *schema;
+
+	if (PG_ARGISNULL(argument))
+		return NULL;
+	schema = PG_GETARG_JSONB_P(argument);
+	(void) ujobs_schema_compile(schema);
+	return schema;
 }
 
 void
@@ -180,7 +183,7 @@ ujobs_options_read(FunctionCallInfo fcinfo, int first, UjobsDraft *draft)
 {
 	draft->key = key_option(fcinfo, first + ARG_KEY);
 	draft->tenant = tenant_option(fcinfo, first + ARG_TENANT);
-	refuse_schema(fcinfo, first + ARG_INPUT_SCHEMA);
+	draft->input_schema = schema_option(fcinfo, first + ARG_INPUT_SCHEMA);
 	draft->retry = retry_option(fcinfo, first + ARG_RETRY);
 	draft->queue = text_option(fcinfo, first + ARG_QUEUE, "default");
 	ujobs_options_check_name("queue", draft->queue);

@@ -19,6 +19,7 @@
 #include "core/error.h"
 #include "core/guc.h"
 #include "core/inside.h"
+#include "model/json_schema.h"
 #include "model/template.h"
 #include "model/traceparent.h"
 #include "store/definition_store.h"
@@ -280,9 +281,13 @@ ujobs_enqueue_call_actor(UjobsEnqueueCall *call, Jsonb *actor)
 /* ---- each input ---- */
 
 void
-ujobs_enqueue_call_item(const UjobsEnqueueCall *call, Jsonb *input, UjobsEnqueueItem *item)
+ujobs_enqueue_call_item(const UjobsEnqueueCall *call, Jsonb *input, int number, UjobsEnqueueItem *item)
 {
 	const UjobsDefinition *d = call->options.definition;
+	const UjobsSchema *schema = ujobs_definition_schema(d);
+
+	if (schema != NULL)
+		ujobs_schema_require(schema, d->name, input, number);
 
 	item->input = input;
 	item->tenant = call->tenant;

@@ -32,10 +32,12 @@ extern void ujobs_enqueue_call_read(FunctionCallInfo fcinfo, const UjobsEnqueueF
 									UjobsEnqueueCall *call);
 
 /*
- * Tenant and key of one input: as given, or rendered into the current
- * context.  Raises UJ002 and UJ003.
+ * One input is checked against the definition's schema, then tenant and key:
+ * as given, or rendered into the current context.  number: which input of the
+ * call, from 1; 0 when it has one.  Raises UJ004, UJ002 and UJ003.
  */
-extern void ujobs_enqueue_call_item(const UjobsEnqueueCall *call, Jsonb *input, UjobsEnqueueItem *item);
+extern void ujobs_enqueue_call_item(const UjobsEnqueueCall *call, Jsonb *input, int number,
+									UjobsEnqueueItem *item);
 
 /* What the actor of enqueue_as says where no argument does; UJ003 when it is not an object. */
 extern void ujobs_enqueue_call_actor(UjobsEnqueueCall *call, Jsonb *actor);

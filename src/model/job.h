@@ -77,6 +77,7 @@ typedef struct UjobsDefinition
 	Oid		   *workers;		/* roles granted work */
 	struct UjobsTemplate *key_parsed;	/* of the templates above */
 	struct UjobsTemplate *tenant_parsed;	/* NULL = none */
+	struct UjobsSchema *schema; /* of input_schema; NULL = none, or not yet needed */
 } UjobsDefinition;
 
 /* A row of ujobs_internal.job as a run needs it. */

@@ -30,6 +30,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/wakeup.h"
+#include "model/json_schema.h"
 #include "model/retry.h"
 #include "model/template.h"
 #include "store/catalogue.h"
@@ -310,6 +311,27 @@ ujobs_definition_by_id(int32 id)
 	if (entry != NULL)
 		return entry->definition;
 	return cache_load(UJOBS_SQL_DEFINITION_BY_ID, Int32GetDatum(id));
+}
+
+/*
+ * Not with the row: executors and dispatchers never need it, and a schema that
+ * this server cannot compile any more must not keep queued jobs from running.
+ */
+const UjobsSchema *
+ujobs_definition_schema(const UjobsDefinition *definition)
+{
+	UjobsDefinition *d = unconstify(UjobsDefinition *, definition);
+	MemoryContext context;
+	MemoryContext caller;
+
+	if (d->input_schema == NULL || d->schema != NULL)
+		return d->schema;
+	context = AllocSetContextCreate(CurrentMemoryContext, "ujobs input schema", ALLOCSET_SMALL_SIZES);
+	caller = MemoryContextSwitchTo(context);
+	d->schema = ujobs_schema_compile(d->input_schema);
+	MemoryContextSwitchTo(caller);
+	MemoryContextSetParent(context, cache_context);
+	return d->schema;
 }
 
 /* ---- who may ---- */

@@ -25,6 +25,12 @@ extern const UjobsDefinition *ujobs_definition_by_name(const char *name);
 /* The same by id; finds dropped definitions too (dropped is set). NULL: no row at all. */
 extern const UjobsDefinition *ujobs_definition_by_id(int32 id);
 
+/*
+ * The definition's input schema, compiled at its first use; NULL when it has
+ * none.  Valid as long as the definition.  May raise UJ003.
+ */
+extern const struct UjobsSchema *ujobs_definition_schema(const UjobsDefinition *definition);
+
 /* To be called in the transaction that changed a definition, grant or queue. */
 extern void ujobs_definition_invalidate(void);
 

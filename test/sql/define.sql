@@ -152,7 +152,7 @@ select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', 
 select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', retention => '-1 s')::text $$);
 select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', retention => '10001 years')::text $$);
 select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', retry => '{"attempts": 0}')::text $$);
-select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', input_schema => '{}')::text $$);
+select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', input_schema => '[]')::text $$);
 
 -- Options that do not fit the kind.
 select define.try($$ select ujobs.define_job('define.bad', 'define.steps', 'k', batch => 2)::text $$);
