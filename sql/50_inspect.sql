@@ -464,18 +464,6 @@ comment on function ujobs.inspect_dead_letters(int) is
 'The newest dead letters that you may see, newest first: [{id, name, queue, attempt, lastError, failedAt, retryCommand}]. max is how many at most.
 Example: SELECT jsonb_pretty(ujobs.inspect_dead_letters(10));';
 
-create function ujobs.inspect_manifest() returns jsonb
-    language sql stable
-begin atomic
-    select pg_catalog.jsonb_build_object(
-               'jobs', coalesce(pg_catalog.jsonb_agg(ujobs.describe_job(d.name) order by d.name collate "C"), '[]'),
-               'tasks', '[]'::jsonb)
-      from ujobs.definitions d;
-end;
-comment on function ujobs.inspect_manifest() is
-'Everything defined here that you may see: {jobs: [as ujobs.describe_job], tasks: []}, sorted by name in code-point order, the same bytes as long as nothing changes.
-Example: SELECT ujobs.inspect_manifest();';
-
 create function ujobs.why(id bigint) returns jsonb
     language c volatile strict parallel unsafe as 'MODULE_PATHNAME', 'ujobs_sql_why';
 comment on function ujobs.why(bigint) is

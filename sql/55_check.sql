@@ -32,6 +32,17 @@ begin atomic
      where g.role <> 0
        and r.rolname is distinct from g.role_name
     union all
+    select 'task_owner',
+           pg_catalog.format('task "%s": its owner "%s" (%s) is %s', t.name, t.owner_name, t.owner,
+                             coalesce('now the name or number of another role, "' || r.rolname || '"', 'not a role'))
+      from ujobs_internal.task t
+      left join pg_catalog.pg_roles r on r.oid = t.owner
+     where r.rolname is distinct from t.owner_name
+    union all
+    select 'task_watermark', pg_catalog.format('task "%s": its watermark is %s, so it would never fire', t.name, t.watermark)
+      from ujobs_internal.task t
+     where not pg_catalog.isfinite(t.watermark)
+    union all
     select 'definition_name', pg_catalog.format('definition "%s" is there %s times', d.name, pg_catalog.count(*))
       from ujobs_internal.definition d
      where d.dropped_at is null

@@ -8,6 +8,10 @@ revoke execute on function ujobs.define_job from public;
 revoke execute on function ujobs.define_external_job from public;
 revoke execute on function ujobs.define_command from public;
 revoke execute on function ujobs.drop_job from public;
+revoke execute on function ujobs.define_task from public;
+revoke execute on function ujobs.drop_task from public;
+revoke execute on function ujobs.pause_task from public;
+revoke execute on function ujobs.resume_task from public;
 revoke execute on function ujobs.pause_queue from public;
 revoke execute on function ujobs.resume_queue from public;
 revoke execute on function ujobs.purge from public;
@@ -21,4 +25,4 @@ revoke execute on function ujobs.stop_workers from public;
 -- Looking in is for everybody: the views decide by row.  Nobody has USAGE on
 -- schema ujobs_internal, so what the views call there cannot be named.
 grant select on ujobs.jobs, ujobs.steps, ujobs.events, ujobs.queues, ujobs.dead_letters, ujobs.definitions,
-                ujobs.workers, ujobs.error_codes to public;
+                ujobs.tasks, ujobs.workers, ujobs.error_codes to public;

@@ -130,8 +130,8 @@ redefine(const UjobsDraft *stored, const UjobsDraft *asked, bool replace)
 }
 
 /* Ends: each turn waits for another session's insert or drop of the name. */
-static bool
-store(UjobsDraft *draft, bool replace)
+bool
+ujobs_define_store(UjobsDraft *draft, bool replace)
 {
 	UjobsIdentity identity;
 	UjobsDraft	stored;
@@ -154,6 +154,8 @@ store(UjobsDraft *draft, bool replace)
 		}
 	}
 	ujobs_identity_leave(&identity);
+	if (changed)
+		ujobs_definition_invalidate();
 	return changed;
 }
 
@@ -169,8 +171,7 @@ define(FunctionCallInfo fcinfo, int first, UjobsDraft *draft, UjobsKind kind)
 	draft->owner = GetUserId();
 	draft->owner_name = GetUserNameFromId(draft->owner, false);
 	ujobs_define_check_login(draft->owner, kind);
-	if (store(draft, replace))
-		ujobs_definition_invalidate();
+	(void) ujobs_define_store(draft, replace);
 	return describe(draft->name);
 }
 

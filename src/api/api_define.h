@@ -51,6 +51,15 @@ extern const UjobsDefinition *ujobs_define_find(const char *name);
 extern void ujobs_define_refuse_unknown(const char *name) pg_attribute_noreturn();
 extern void ujobs_define_refuse_owner(const char *name) pg_attribute_noreturn();
 
+/*
+ * Stores a checked draft: new, the same, or with replace another; UJ005
+ * otherwise.  Returns whether anything changed.
+ */
+extern bool ujobs_define_store(UjobsDraft *draft, bool replace);
+
+/* Drops the definition and cancels its live jobs; nothing when there is none of that name. */
+extern void ujobs_define_drop_forced(const char *name);
+
 /* Raises 55000 when the server could not run jobs as this role. */
 extern void ujobs_define_check_login(Oid owner, UjobsKind kind);
 

@@ -143,6 +143,15 @@ ujobs_sql_drop_job(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+void
+ujobs_define_drop_forced(const char *name)
+{
+	const UjobsDefinition *d = ujobs_definition_by_name(name);
+
+	if (d != NULL)
+		drop(name, ujobs_job_retention(d, UJOBS_OUTCOME_CANCELLED), true);
+}
+
 /* ---- set_job_owner ---- */
 
 static char *

@@ -32,6 +32,7 @@ control_init(UjobsControl *c, LWLock *lock)
 		c->engine[i].area = DSM_HANDLE_INVALID;
 		pg_atomic_init_u32(&c->engine[i].dirty, 0);
 		pg_atomic_init_u64(&c->engine[i].starts, 0);
+		pg_atomic_init_u32(&c->engine[i].tasks_changed, 0);
 	}
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 		SpinLockInit(&c->slot[i].mutex);
@@ -148,6 +149,7 @@ ujobs_shmem_forget_engine(Oid database)
 		engine->state = UJOBS_ENGINE_NONE;
 		engine->database = InvalidOid;
 		engine->dispatcher_latch = NULL;
+		engine->scheduler_latch = NULL;
 		engine->hold_until = 0;
 	}
 	LWLockRelease(c->lock);

@@ -42,6 +42,7 @@ typedef enum UjobsHintKind
 	UJOBS_HINT_RANGE,			/* many rows of a lane and priority, from (due_at, id) on */
 	UJOBS_HINT_GONE,			/* the job left the live table: interrupt its run */
 	UJOBS_HINT_DEFINITIONS,		/* definitions, grants or queues changed */
+	UJOBS_HINT_TASKS,			/* tasks changed: passed on to the scheduler */
 	UJOBS_HINT_CONFIG,			/* start_workers, stop_workers */
 	UJOBS_HINT_EVENT,			/* an event was published: id is the event's */
 	UJOBS_HINT_WAIT,			/* the job is suspended at a wait */
@@ -128,6 +129,8 @@ typedef struct UjobsEngine
 	pid_t		dispatcher_pid;
 	Latch	   *volatile dispatcher_latch;	/* valid memory for ever, maybe stale; see ujobs_wakeup_ring */
 	pid_t		scheduler_pid;
+	Latch	   *volatile scheduler_latch;	/* as dispatcher_latch */
+	pg_atomic_uint32 tasks_changed; /* the scheduler reads its tasks again */
 	dsm_handle	area;			/* DSM_HANDLE_INVALID before the first start */
 	TimestampTz since;
 	TimestampTz asked_at;		/* when somebody last asked for a dispatcher */

@@ -66,6 +66,7 @@ ujobs_keeping_names(void)
 	ujobs_identity_enter(&identity);
 	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_KEEPING_OWNER_NAMES), NULL);
 	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_KEEPING_GRANT_NAMES), NULL);
+	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_KEEPING_TASK_NAMES), NULL);
 	ujobs_identity_leave(&identity);
 }
 

@@ -245,6 +245,10 @@ take_hint(const UjobsHint *hint, TimestampTz now)
 			break;
 		case UJOBS_HINT_DEFINITIONS:
 			definitions_changed = true;
+			ujobs_scheduler_tell(engine);
+			break;
+		case UJOBS_HINT_TASKS:
+			ujobs_scheduler_tell(engine);
 			break;
 		case UJOBS_HINT_CONFIG:
 			config_changed = true;
@@ -269,7 +273,11 @@ take_hints(TimestampTz now)
 		for (int i = 0; i < n; i++)
 			take_hint(&hints[i], now);
 	} while (n == HINTS_AT_ONCE);
-	dirty |= ujobs_wakeup_take_dirty(engine);
+	if (ujobs_wakeup_take_dirty(engine))
+	{
+		dirty = true;
+		ujobs_scheduler_tell(engine);
+	}
 }
 
 /* In the rescan's transaction, after the lanes are known. */

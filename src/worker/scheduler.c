@@ -1,5 +1,6 @@
 /*
- * scheduler.c: the housekeeper: retention, and what must be looked at now and then.
+ * scheduler.c: fires tasks (cron.c), and keeps house: retention, and what must
+ * be looked at now and then.
  *
  * Apart from the dispatcher, because it writes and may wait for locks.
  */
@@ -19,9 +20,11 @@
 #include "core/identity.h"
 #include "core/observe.h"
 #include "core/spawn.h"
+#include "core/wakeup.h"
 #include "model/ring.h"
 #include "store/event_store.h"
 #include "store/keeping_store.h"
+#include "worker/cron.h"
 #include "worker/scheduler.h"
 #include "worker/worker.h"
 
@@ -61,6 +64,13 @@ ujobs_scheduler_stop(UjobsEngine *of)
 		kill(pid, SIGTERM);
 }
 
+void
+ujobs_scheduler_tell(UjobsEngine *of)
+{
+	pg_atomic_write_u32(&of->tasks_changed, 1);
+	ujobs_wakeup_ring(&of->scheduler_latch);
+}
+
 /* ---- the process ---- */
 
 static void
@@ -87,7 +97,10 @@ birth(Oid database)
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	taken = engine->scheduler_pid != 0;
 	if (!taken)
+	{
 		engine->scheduler_pid = MyProcPid;
+		engine->scheduler_latch = MyLatch;
+	}
 	LWLockRelease(lock);
 	if (taken)
 		proc_exit(0);
@@ -183,30 +196,45 @@ extension_is_here(void)
 	return here;
 }
 
+static void
+keep_house(bool first)
+{
+	if (first)
+		try_piece("delete expired history", expire_all);
+	try_piece("empty a history partition", rotate);
+	if (history_went)
+		try_piece("remove steps of jobs that are gone", remove_left_steps);
+	expire_all_events();
+	try_piece("refresh role names", refresh_names);
+}
+
 void
 ujobs_scheduler_main(Datum arg)
 {
 	MemoryContext round;
+	TimestampTz house_at = 0;
 
 	birth(DatumGetObjectId(arg));
+	ujobs_cron_init();
 	round = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(round);
-	if (extension_is_here())
-		try_piece("delete expired history", expire_all);
-	for (;;)
+	for (bool first = true;; first = false)
 	{
-		MemoryContextSwitchTo(round);
+		TimestampTz next;
+
 		if (!extension_is_here() || engine->dispatcher_pid == 0)
 			proc_exit(0);
 		MemoryContextSwitchTo(round);
-		try_piece("empty a history partition", rotate);
-		if (history_went)
-			try_piece("remove steps of jobs that are gone", remove_left_steps);
-		expire_all_events();
-		try_piece("refresh role names", refresh_names);
+		next = ujobs_cron_round(engine);
+		if (GetCurrentTimestamp() >= house_at)
+		{
+			keep_house(first);
+			house_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ROUND_MS);
+			continue;
+		}
 		MemoryContextReset(round);
 		ujobs_observe_activity(NULL);
 		ujobs_observe_report(true);
-		ujobs_worker_wait(ROUND_MS);
+		ujobs_worker_wait(ujobs_worker_ms_until(Min(next, house_at)));
 	}
 }

@@ -15,4 +15,7 @@ extern void ujobs_scheduler_ensure(UjobsEngine *engine);
 /* The dispatcher: end it. */
 extern void ujobs_scheduler_stop(UjobsEngine *engine);
 
+/* The dispatcher: tasks, or what they enqueue, may have changed. */
+extern void ujobs_scheduler_tell(UjobsEngine *engine);
+
 #endif							/* UJOBS_WORKER_SCHEDULER_H */

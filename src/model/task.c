@@ -1,0 +1,145 @@
+/*
+ * task.c: reads what a task enqueues, and names what it fires.
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "core/error.h"
+#include "model/task.h"
+#include "model/template.h"
+
+#define JOB_NAME_BYTES 63
+
+static const char *const catch_up_names[] = {
+	[UJOBS_CATCH_UP_SKIP] = "skip",
+	[UJOBS_CATCH_UP_RUN_ONCE] = "run-once",
+	[UJOBS_CATCH_UP_RUN_ALL] = "run-all"
+};
+
+const char *
+ujobs_task_catch_up_name(UjobsCatchUp policy)
+{
+	return catch_up_names[policy];
+}
+
+bool
+ujobs_task_catch_up_read(const char *name, UjobsCatchUp *policy)
+{
+	for (int i = 0; i < lengthof(catch_up_names); i++)
+	{
+		*policy = (UjobsCatchUp) i;
+		if (strcmp(name, catch_up_names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- the list ---- */
+
+/* number 0: the list as a whole. */
+static void
+refuse(const char *source, int number, const char *reason)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			 errmsg("%s does not say what to enqueue", source),
+			 number > 0 ? errdetail("Entry %d %s.", number, reason) : errdetail("It %s.", reason),
+			 errhint("Write a list of pairs of a job's name and its input, such as [[\"send_digest\", {}], [\"prune\", {\"days\": 30}]].")));
+}
+
+static UjobsTaskEntry
+entry_read(JsonbValue *pair, const char *source, int number)
+{
+	JsonbContainer *container = pair->type == jbvBinary ? pair->val.binary.data : NULL;
+	UjobsTaskEntry entry;
+	JsonbValue *job;
+	JsonbValue *input;
+
+	if (container == NULL || !JsonContainerIsArray(container) || JsonContainerIsScalar(container))
+		refuse(source, number, "is not a list");
+	if (JsonContainerSize(container) < 1 || JsonContainerSize(container) > 2)
+		refuse(source, number, "is not a job's name and an input");
+	job = getIthJsonbValueFromContainer(container, 0);
+	if (job->type != jbvString || job->val.string.len == 0)
+		refuse(source, number, "does not begin with the name of a job");
+	entry.job = pnstrdup(job->val.string.val, job->val.string.len);
+	input = getIthJsonbValueFromContainer(container, 1);
+	entry.input = input != NULL ? JsonbValueToJsonb(input) :
+		DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")));
+	return entry;
+}
+
+int
+ujobs_task_entries_read(Jsonb *list, const char *source, UjobsTaskEntry **entries)
+{
+	int			n;
+
+	if (!JB_ROOT_IS_ARRAY(list) || JB_ROOT_IS_SCALAR(list))
+		refuse(source, 0, "is not a list");
+	n = JB_ROOT_COUNT(list);
+	*entries = palloc(Max(n, 1) * sizeof(UjobsTaskEntry));
+	for (int i = 0; i < n; i++)
+		(*entries)[i] = entry_read(getIthJsonbValueFromContainer(&list->root, i), source, i + 1);
+	return n;
+}
+
+Jsonb *
+ujobs_task_entries_to_jsonb(const UjobsTaskEntry *entries, int n)
+{
+	JsonbParseState *state = NULL;
+	JsonbValue	value;
+
+	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; i < n; i++)
+	{
+		pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+		value.type = jbvString;
+		value.val.string.val = entries[i].job;
+		value.val.string.len = strlen(entries[i].job);
+		pushJsonbValue(&state, WJB_ELEM, &value);
+		if (JB_ROOT_IS_SCALAR(entries[i].input))
+			value = *getIthJsonbValueFromContainer(&entries[i].input->root, 0);
+		else
+		{
+			value.type = jbvBinary;
+			value.val.binary.data = &entries[i].input->root;
+			value.val.binary.len = VARSIZE(entries[i].input) - VARHDRSZ;
+		}
+		pushJsonbValue(&state, WJB_ELEM, &value);
+		pushJsonbValue(&state, WJB_END_ARRAY, NULL);
+	}
+	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, NULL));
+}
+
+/* ---- names ---- */
+
+char *
+ujobs_task_key(const char *task, TimestampTz occurrence, const char *key)
+{
+	int64		ms = (occurrence + (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) / 1000;
+	char	   *full = psprintf("%s:" INT64_FORMAT "%s%s", task, ms, key ? ":" : "", key ? key : "");
+
+	if (strlen(full) > UJOBS_MAX_KEY_BYTES)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				 errmsg("the key of an occurrence is too long"),
+				 errdetail("It has %zu bytes; at most %d are allowed.", strlen(full), UJOBS_MAX_KEY_BYTES),
+				 errhint("Let the job's idempotency_key render shorter.")));
+	return full;
+}
+
+/* A name that leaves no room is cut and told apart by its hash. */
+char *
+ujobs_task_job_name(const char *task)
+{
+	int			length = strlen(task);
+
+	if (length + 5 <= JOB_NAME_BYTES)
+		return psprintf("task:%s", task);
+	return psprintf("task:%.*s~%08x", pg_mbcliplen(task, length, JOB_NAME_BYTES - 5 - 9), task,
+					hash_bytes((const unsigned char *) task, length));
+}

@@ -1,0 +1,397 @@
+/*
+ * fire.c: due tasks become jobs.
+ *
+ * For each pick: which occurrences fire (model/catch_up.c), and as which jobs
+ * with which keys.  What is wrong with a task is found here, before anything
+ * is written, so that a broken one stands alone.  Then one statement moves all
+ * watermarks and says whose turn it was, and the jobs of those go in, those
+ * alike in one statement.
+ *
+ * No code of users runs: an enqueue_fn is called by the job that is enqueued
+ * for it, as the task's owner.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/identity.h"
+#include "model/template.h"
+#include "run/entry.h"
+#include "run/fire.h"
+#include "store/definition_store.h"
+#include "store/enqueue_store.h"
+
+/* A job to be enqueued, and what must be the same for those that go in together. */
+typedef struct Shot
+{
+	int			pick;
+	int			number;			/* keeps the order of the entries */
+	int32		definition_id;
+	Oid			role;
+	TimestampTz occurrence;
+	UjobsEnqueueItem item;
+} Shot;
+
+typedef struct Shots
+{
+	int			n;
+	int			room;
+	Shot	   *shot;
+} Shots;
+
+/* ---- a rule ---- */
+
+static char *
+read_rule(UjobsRule *rule)
+{
+	UjobsTask  *task = rule->task;
+	UjobsCronError error;
+
+	if (!ujobs_cron_parse(task->cron, strlen(task->cron), &rule->plan.cron, &error))
+		return psprintf("invalid cron expression \"%s\": %s", task->cron, error.detail);
+	rule->plan.zone = ujobs_zone_find(task->tz);
+	if (rule->plan.zone == NULL)
+		return psprintf("time zone \"%s\" is not recognized", task->tz);
+	rule->plan.policy = task->catch_up;
+	rule->plan.most = task->max_catch_up;
+	if (task->enqueue != NULL)
+		rule->n_entries = ujobs_task_entries_read(task->enqueue, "enqueue", &rule->entries);
+	return NULL;
+}
+
+static UjobsTask *
+copy_task(const UjobsTask *task)
+{
+	UjobsTask  *copy = palloc(sizeof(UjobsTask));
+
+	*copy = *task;
+	copy->name = pstrdup(task->name);
+	copy->owner_name = pstrdup(task->owner_name);
+	copy->cron = pstrdup(task->cron);
+	copy->tz = pstrdup(task->tz);
+	copy->enqueue = task->enqueue ? memcpy(palloc(VARSIZE(task->enqueue)), task->enqueue, VARSIZE(task->enqueue)) : NULL;
+	copy->enqueue_fn = task->enqueue_fn ? pstrdup(task->enqueue_fn) : NULL;
+	copy->broken = task->broken ? pstrdup(task->broken) : NULL;
+	copy->description = NULL;
+	return copy;
+}
+
+UjobsRule *
+ujobs_rule_make(const UjobsTask *task, MemoryContext parent)
+{
+	MemoryContext memory = AllocSetContextCreate(parent, "ujobs task", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(memory);
+	UjobsRule  *rule = palloc0(sizeof(UjobsRule));
+
+	rule->memory = memory;
+	rule->task = copy_task(task);
+	rule->broken = task->broken != NULL;
+	rule->unreadable = read_rule(rule);
+	MemoryContextSwitchTo(old);
+	return rule;
+}
+
+/* ---- what it enqueues ---- */
+
+static Shot *
+add_shot(Shots *shots)
+{
+	if (shots->n == shots->room)
+	{
+		Size		size = sizeof(Shot) * Max(64, shots->room * 2);
+
+		shots->shot = shots->shot ? repalloc_huge(shots->shot, size) :
+			MemoryContextAllocHuge(CurrentMemoryContext, size);
+		shots->room = Max(64, shots->room * 2);
+	}
+	memset(&shots->shot[shots->n], 0, sizeof(Shot));
+	shots->shot[shots->n].number = shots->n;
+	return &shots->shot[shots->n++];
+}
+
+static void
+shoot(Shots *shots, const Shot *aim, const UjobsDefinition *definition, Jsonb *input)
+{
+	Shot	   *shot = add_shot(shots);
+	int			number = shot->number;
+
+	*shot = *aim;
+	shot->number = number;
+	shot->definition_id = definition->id;
+	shot->item.input = input;
+	shot->item.tenant = ujobs_entry_tenant(definition, input);
+}
+
+/* Asked before aiming, so it is in the cache, unless it changed this very moment. */
+static const UjobsDefinition *
+definition_for(const char *job)
+{
+	const UjobsDefinition *definition = ujobs_definition_by_name(job);
+
+	if (definition == NULL)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
+				 errmsg("job \"%s\" is not defined", job)));
+	return definition;
+}
+
+/* The job that calls its enqueue_fn. */
+static void
+shoot_function(Shots *shots, const UjobsTask *task, const Shot *aim)
+{
+	const UjobsDefinition *definition = definition_for(ujobs_task_job_name(task->name));
+	Jsonb	   *input = ujobs_entry_of_occurrence(task->name, aim->occurrence);
+
+	shoot(shots, aim, definition, input);
+	shots->shot[shots->n - 1].item.key = ujobs_task_key(task->name, aim->occurrence, NULL);
+}
+
+static void
+shoot_entries(Shots *shots, const UjobsRule *rule, const Shot *aim)
+{
+	for (int i = 0; i < rule->n_entries; i++)
+	{
+		const UjobsDefinition *definition = definition_for(rule->entries[i].job);
+		Jsonb	   *input = rule->entries[i].input;
+
+		shoot(shots, aim, definition, input);
+		shots->shot[shots->n - 1].item.key =
+			ujobs_task_key(rule->task->name, aim->occurrence, ujobs_entry_key(definition, input));
+	}
+}
+
+/* ---- a pick ---- */
+
+/* NULL: the role may enqueue the job. */
+static char *
+fault_of_job(const char *job, Oid role)
+{
+	const UjobsDefinition *definition = ujobs_definition_by_name(job);
+
+	if (definition == NULL)
+		return psprintf("UJ011: job \"%s\" is not defined", job);
+	if (!ujobs_definition_may_enqueue(definition, role))
+		return psprintf("42501: its owner may not enqueue job \"%s\"", job);
+	return NULL;
+}
+
+/* What can be said without looking at inputs; *owner is the role that enqueues. */
+static char *
+fault_of(const UjobsRule *rule, Oid *owner)
+{
+	const UjobsTask *task = rule->task;
+	char	   *fault = NULL;
+
+	if (rule->unreadable != NULL)
+		return rule->unreadable;
+	*owner = ujobs_definition_role(task->owner, task->owner_name);
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(*owner)))
+		return psprintf("UJ025: its owner \"%s\" does not exist", task->owner_name);
+	if (task->enqueue == NULL)
+		return fault_of_job(ujobs_task_job_name(task->name), *owner);
+	for (int i = 0; i < rule->n_entries && fault == NULL; i++)
+		fault = fault_of_job(rule->entries[i].job, *owner);
+	return fault;
+}
+
+static void
+aim(Shots *shots, UjobsPick *pick, const Shot *from, TimestampTz now)
+{
+	UjobsRule  *rule = pick->rule;
+	Shot		at = *from;
+
+	ujobs_catch_up_decide(&rule->plan, ujobs_cron_seconds(rule->task->watermark), ujobs_cron_seconds(now), &pick->due);
+	for (int i = 0; i < pick->due.n; i++)
+	{
+		at.occurrence = ujobs_cron_timestamp(pick->due.occurrence[i]);
+		if (rule->task->enqueue == NULL)
+			shoot_function(shots, rule->task, &at);
+		else
+			shoot_entries(shots, rule, &at);
+	}
+	pick->step.id = rule->task->id;
+	pick->step.revision = rule->task->revision;
+	pick->step.watermark = now;
+	pick->step.last = pick->due.n > 0 ? at.occurrence : DT_NOBEGIN;
+	pick->step.dropped = pick->due.dropped;
+}
+
+/*
+ * Nothing is written or locked while aiming: rendering an input either works
+ * or raises, so no subtransaction is needed to go on with the next task.
+ */
+static void
+try_aim(Shots *shots, UjobsPick *pick, int number, TimestampTz now)
+{
+	MemoryContext memory = CurrentMemoryContext;
+	int			before = shots->n;
+	Shot		from = {.pick = number};
+
+	pick->fault = fault_of(pick->rule, &from.role);
+	if (pick->fault != NULL)
+		return;
+	PG_TRY();
+	{
+		aim(shots, pick, &from, now);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(memory);
+		error = CopyErrorData();
+		FlushErrorState();
+		pick->fault = psprintf("%s: %s%s%s", unpack_sql_state(error->sqlerrcode), error->message,
+							   error->detail ? " " : "", error->detail ? error->detail : "");
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	if (pick->fault != NULL)
+		shots->n = before;
+}
+
+/* ---- rows ---- */
+
+/* Those whose turn it is. */
+static void
+advance(UjobsPick *picks, int n, TimestampTz now)
+{
+	UjobsTaskStep *steps = palloc(Max(n, 1) * sizeof(UjobsTaskStep));
+	UjobsIdentity identity;
+	int			n_steps = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (picks[i].fault == NULL)
+			steps[n_steps++] = picks[i].step;
+	}
+	ujobs_identity_enter(&identity);
+	ujobs_task_advance(steps, n_steps, now);
+	ujobs_identity_leave(&identity);
+	n_steps = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (picks[i].fault == NULL)
+			picks[i].step.taken = steps[n_steps++].taken;
+		else
+			ujobs_timetable_break(&picks[i], picks[i].fault);
+	}
+}
+
+static bool
+alike(const Shot *a, const Shot *b)
+{
+	return a->definition_id == b->definition_id && a->role == b->role && a->occurrence == b->occurrence;
+}
+
+static int
+by_kind(const void *x, const void *y)
+{
+	const Shot *a = x;
+	const Shot *b = y;
+
+	if (a->occurrence != b->occurrence)
+		return a->occurrence < b->occurrence ? -1 : 1;
+	if (a->definition_id != b->definition_id)
+		return a->definition_id < b->definition_id ? -1 : 1;
+	if (a->role != b->role)
+		return a->role < b->role ? -1 : 1;
+	return a->number - b->number;
+}
+
+/* n shots that are alike. */
+static void
+enqueue(const Shot *shots, int n, TimestampTz now)
+{
+	UjobsEnqueueItem *items = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(UjobsEnqueueItem));
+	const UjobsDefinition *definition = ujobs_definition_by_id(shots[0].definition_id);
+	UjobsEnqueueOptions options = {
+		.definition = definition,
+		.queue = definition->queue,
+		.now = now,
+		.run_at = shots[0].occurrence,
+		.role = shots[0].role,
+		.priority = definition->priority,
+		.on_conflict = UJOBS_CONFLICT_DEDUPE
+	};
+
+	for (int i = 0; i < n; i++)
+		items[i] = shots[i].item;
+	if (n == 1)
+		ujobs_enqueue_one(&options, items);
+	else
+		ujobs_enqueue_many(&options, items, n);
+}
+
+static void
+enqueue_all(Shots *shots, const UjobsPick *picks, TimestampTz now)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < shots->n; i++)
+	{
+		if (picks[shots->shot[i].pick].step.taken)
+			shots->shot[kept++] = shots->shot[i];
+	}
+	if (kept > 0)
+		qsort(shots->shot, kept, sizeof(Shot), by_kind);
+	for (int begin = 0, end; begin < kept; begin = end)
+	{
+		for (end = begin + 1; end < kept && alike(&shots->shot[begin], &shots->shot[end]); end++)
+			;
+		enqueue(&shots->shot[begin], end - begin, now);
+	}
+}
+
+static int64
+report(const UjobsPick *picks, int n)
+{
+	int64		fired = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!picks[i].step.taken)
+			continue;
+		fired += picks[i].due.n;
+		if (picks[i].due.dropped > 0)
+			ereport(LOG,
+					(errmsg("ujobs task \"%s\" catches up with its newest %d occurrences; " INT64_FORMAT " are dropped",
+							picks[i].rule->task->name, picks[i].due.n, picks[i].due.dropped)));
+	}
+	return fired;
+}
+
+int64
+ujobs_timetable_fire(UjobsPick *picks, int n, TimestampTz now)
+{
+	Shots		shots = {0};
+
+	for (int i = 0; i < n; i++)
+		try_aim(&shots, &picks[i], i, now);
+	advance(picks, n, now);
+	enqueue_all(&shots, picks, now);
+	return report(picks, n);
+}
+
+void
+ujobs_timetable_break(UjobsPick *pick, const char *fault)
+{
+	const UjobsTask *task = pick->rule->task;
+	UjobsIdentity identity;
+
+	pick->step.taken = false;
+	pick->fault = MemoryContextStrdup(CurrentMemoryContext, fault);
+	if (task->broken != NULL && strcmp(task->broken, fault) == 0)
+		return;
+	ereport(LOG, (errmsg("ujobs task \"%s\" cannot fire: %s", task->name, fault)));
+	ujobs_identity_enter(&identity);
+	ujobs_task_set_broken(task->id, task->revision, fault);
+	ujobs_identity_leave(&identity);
+}
