@@ -169,6 +169,7 @@ select ujobs_internal.fire_due_tasks();
 select name, outcome, error from ujobs.drain();
 select ujobs.define_task('tasks_fn', '0 0 * * *', 'UTC', enqueue_fn => 'tasks.nonsense', replace => true) ->> 'jobs';
 set local ujobs.clock = '2026-03-14 00:00Z';
+select ujobs.pause_task('tasks_a');
 select ujobs_internal.fire_due_tasks();
 select name, outcome, error from ujobs.drain(max_jobs => 1);
 -- Without the function there is no job for it either.
