@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/tableam.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
@@ -140,6 +141,23 @@ ujobs_compat_insert_index_tuples(ResultRelInfo *info, TupleTableSlot *slot, ESta
 	list_free(ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL, false));
 #else
 	list_free(ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL));
+#endif
+}
+
+/* Whether an update needs index entries: 16 tells which. */
+static inline TM_Result
+ujobs_compat_tuple_update(Relation table, ItemPointer tid, TupleTableSlot *slot, CommandId cid, Snapshot snapshot,
+						  TM_FailureData *failure, LockTupleMode *mode, bool *needs_indexes)
+{
+#if PG_VERSION_NUM >= 160000
+	TU_UpdateIndexes which;
+	TM_Result	result = table_tuple_update(table, tid, slot, cid, snapshot, InvalidSnapshot, true, failure, mode,
+											&which);
+
+	*needs_indexes = which != TU_None;
+	return result;
+#else
+	return table_tuple_update(table, tid, slot, cid, snapshot, InvalidSnapshot, true, failure, mode, needs_indexes);
 #endif
 }
 

@@ -71,6 +71,57 @@ ujobs_table_fetch(Relation table, const int64 *ids, int n, HeapTuple *out)
 	index_close(index, NoLock);
 }
 
+HeapTuple
+ujobs_table_fetch_member(Relation table, int64 id, int32 seq)
+{
+	Relation	index = index_open(primary_key_of(table), AccessShareLock);
+	TupleTableSlot *slot = table_slot_create(table, NULL);
+	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, GetActiveSnapshot(), 2);
+	ScanKeyData key[2];
+	HeapTuple	row;
+
+	ScanKeyInit(&key[0], 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(id));
+	ScanKeyInit(&key[1], 2, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(seq));
+	index_rescan(scan, key, 2, NULL, 0);
+	row = index_getnext_slot(scan, ForwardScanDirection, slot) ? ExecCopySlotHeapTuple(slot) : NULL;
+	index_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	index_close(index, NoLock);
+	return row;
+}
+
+List *
+ujobs_table_fetch_group(Relation table, int64 id)
+{
+	Relation	index = index_open(primary_key_of(table), AccessShareLock);
+	TupleTableSlot *slot = table_slot_create(table, NULL);
+	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, GetActiveSnapshot(), 1);
+	ScanKeyData key;
+	List	   *rows = NIL;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(id));
+	index_rescan(scan, &key, 1, NULL, 0);
+	while (index_getnext_slot(scan, ForwardScanDirection, slot))
+		rows = lappend(rows, ExecCopySlotHeapTuple(slot));
+	index_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	index_close(index, NoLock);
+	return rows;
+}
+
+bool
+ujobs_table_lock(Relation table, HeapTuple row)
+{
+	TupleTableSlot *slot = table_slot_create(table, NULL);
+	TM_FailureData failure;
+	TM_Result	result = table_tuple_lock(table, &row->t_self, GetActiveSnapshot(), slot,
+										  GetCurrentCommandId(true), LockTupleNoKeyExclusive,
+										  LockWaitBlock, 0, &failure);
+
+	ExecDropSingleTupleTableSlot(slot);
+	return result == TM_Ok;
+}
+
 bool
 ujobs_table_delete(Relation table, HeapTuple row)
 {
@@ -93,6 +144,16 @@ slot_of(Relation table, Datum *values, bool *nulls)
 	ExecStoreVirtualTuple(slot);
 	slot->tts_tableOid = RelationGetRelid(table);
 	return slot;
+}
+
+static bool
+update_row(Relation table, HeapTuple row, TupleTableSlot *slot, bool *needs_indexes)
+{
+	TM_FailureData failure;
+	LockTupleMode mode;
+
+	return ujobs_compat_tuple_update(table, &row->t_self, slot, GetCurrentCommandId(true), GetActiveSnapshot(),
+									 &failure, &mode, needs_indexes) == TM_Ok;
 }
 
 static void
@@ -127,4 +188,17 @@ ujobs_table_insert(Relation table, Datum **values, bool **nulls, int n)
 	for (int i = 0; i < n; i++)
 		ExecDropSingleTupleTableSlot(slots[i]);
 	pfree(slots);
+}
+
+bool
+ujobs_table_update(Relation table, HeapTuple row, Datum *values, bool *nulls)
+{
+	TupleTableSlot *slot = slot_of(table, values, nulls);
+	bool		needs_indexes;
+	bool		ours = update_row(table, row, slot, &needs_indexes);
+
+	if (ours && needs_indexes)
+		insert_index_entries(table, &slot, 1);
+	ExecDropSingleTupleTableSlot(slot);
+	return ours;
 }

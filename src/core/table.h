@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/htup.h"
+#include "nodes/pg_list.h"
 #include "utils/relcache.h"
 
 typedef enum UjobsTableUse
@@ -30,6 +31,25 @@ extern void ujobs_table_close(Relation table);
  * be one bigint.
  */
 extern void ujobs_table_fetch(Relation table, const int64 *ids, int n, HeapTuple *out);
+
+/*
+ * All rows whose first primary key column is `id`, in key order, as the active
+ * snapshot sees them: HeapTuple in the current context.
+ */
+extern List *ujobs_table_fetch_group(Relation table, int64 id);
+
+/* The row whose primary key is (id, seq), or NULL; in the current context. */
+extern HeapTuple ujobs_table_fetch_member(Relation table, int64 id, int32 seq);
+
+/*
+ * Keeps the version that was fetched from being changed or deleted until
+ * commit (FOR NO KEY UPDATE), waiting for whoever holds it.  False when
+ * somebody changed or deleted it.
+ */
+extern bool ujobs_table_lock(Relation table, HeapTuple row);
+
+/* Puts these values in place of the version that was fetched; false as for delete. */
+extern bool ujobs_table_update(Relation table, HeapTuple row, Datum *values, bool *nulls);
 
 /*
  * Deletes the version that was fetched, waiting for whoever holds it.  False

@@ -97,6 +97,7 @@ typedef struct UjobsJob
 	char	   *enqueued_by;
 	char	   *traceparent;
 	Jsonb	   *input;
+	TimestampTz events_since;	/* published from then on, events count for its waits */
 	struct HeapTupleData *row;	/* as fetched; its version is what a finish deletes */
 	bool		resumed;		/* goes on with the attempt recorded, begins none */
 } UjobsJob;

@@ -12,7 +12,6 @@
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "parser/analyze.h"
 #include "pgstat.h"
 #include "tcop/pquery.h"
@@ -24,71 +23,7 @@
 
 #include "core/compat.h"
 #include "run/attempt.h"
-
-/* Keeps the first row's last column, when that is jsonb. */
-typedef struct ResultReceiver
-{
-	DestReceiver pub;
-	MemoryContext into;
-	bool		seen;
-	Jsonb	   *result;
-} ResultReceiver;
-
-static bool
-receive_row(TupleTableSlot *slot, DestReceiver *self)
-{
-	ResultReceiver *receiver = (ResultReceiver *) self;
-	int			natts = slot->tts_tupleDescriptor->natts;
-	bool		isnull;
-	Datum		value;
-	MemoryContext old;
-
-	if (receiver->seen || natts == 0)
-		return true;
-	receiver->seen = true;
-	if (TupleDescAttr(slot->tts_tupleDescriptor, natts - 1)->atttypid != JSONBOID)
-		return true;
-	value = slot_getattr(slot, natts, &isnull);
-	if (isnull)
-		return true;
-	old = MemoryContextSwitchTo(receiver->into);
-	receiver->result = (Jsonb *) PG_DETOAST_DATUM_COPY(value);
-	MemoryContextSwitchTo(old);
-	return true;
-}
-
-static void
-receive_startup(DestReceiver *self, int operation, TupleDesc typeinfo)
-{
-}
-
-static void
-receive_nothing(DestReceiver *self)
-{
-}
-
-static ResultReceiver
-receiver_make(MemoryContext into)
-{
-	ResultReceiver receiver = {
-		.pub = {receive_row, receive_startup, receive_nothing, receive_nothing, DestNone},
-		.into = into
-	};
-
-	return receiver;
-}
-
-static ParamListInfo
-params_make(Jsonb *input)
-{
-	ParamListInfo params = makeParamList(1);
-
-	params->params[0].value = JsonbPGetDatum(input);
-	params->params[0].isnull = false;
-	params->params[0].pflags = PARAM_FLAG_CONST;
-	params->params[0].ptype = JSONBOID;
-	return params;
-}
+#include "run/command.h"
 
 /* Parse, analyse, plan: as exec_simple_query does, with one statement. */
 static List *
@@ -121,8 +56,8 @@ plan_text(const char *text, ParamListInfo params, CommandTag *tag)
 static Jsonb *
 run_portal(const char *text, Jsonb *input, MemoryContext context)
 {
-	ParamListInfo params = input ? params_make(input) : NULL;
-	ResultReceiver receiver = receiver_make(context);
+	ParamListInfo params = ujobs_command_params(input);
+	UjobsCommandResult *result = ujobs_command_result(UJOBS_RESULT_LAST_COLUMN, context);
 	CommandTag	tag;
 	List	   *plans = plan_text(text, params, &tag);
 	Portal		portal = CreatePortal("", true, true);
@@ -130,34 +65,10 @@ run_portal(const char *text, Jsonb *input, MemoryContext context)
 	portal->visible = false;
 	PortalDefineQuery(portal, NULL, text, tag, plans, NULL);
 	PortalStart(portal, params, 0, InvalidSnapshot);
-	(void) ujobs_compat_portal_run(portal, FETCH_ALL, true, &receiver.pub);
+	(void) ujobs_compat_portal_run(portal, FETCH_ALL, true, &result->pub);
 	PortalDrop(portal, false);
 	MemoryContextSwitchTo(context);
-	return receiver.result;
-}
-
-static Jsonb *
-run_nested(const char *text, Jsonb *input, MemoryContext into)
-{
-	SPIExecuteOptions options = {0};
-	ResultReceiver receiver = receiver_make(into);
-	int			rc;
-
-	SPI_connect();
-	options.params = input ? params_make(input) : NULL;
-	options.dest = &receiver.pub;
-	rc = SPI_execute_extended(text, &options);
-	if (rc == SPI_ERROR_TRANSACTION)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
-				 errmsg("a job cannot control the transaction that runs it")));
-	if (rc < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("statement cannot run inside a transaction block: %s",
-						SPI_result_code_string(rc))));
-	SPI_finish();
-	return receiver.result;
+	return result->value;
 }
 
 static Jsonb *
@@ -214,6 +125,6 @@ ujobs_attempt_call(UjobsHandler *handler, Jsonb *input, UjobsCallLevel level, Me
 	if (handler->kind == UJOBS_KIND_COMMAND)
 		input = NULL;
 	if (level == UJOBS_CALL_NESTED)
-		return run_nested(handler->text, input, into);
+		return ujobs_command_nested(handler->text, input, into);
 	return run_portal(handler->text, input, into);
 }

@@ -26,6 +26,7 @@ chart(const UjobsDefinition *definition, UjobsCourse *course)
 	course->retention = ujobs_job_retention(definition, UJOBS_OUTCOME_DONE);
 	course->timeout_ms = definition->timeout > 0 ? (definition->timeout + 999) / 1000 :
 		ujobs_guc_default_timeout;
+	course->step_timeout_ms = (definition->step_timeout + 999) / 1000;
 	strlcpy(course->name, definition->name, sizeof(course->name));
 }
 

@@ -13,6 +13,7 @@ typedef struct UjobsCourse
 	UjobsHandler handler;
 	int64		retention;		/* of done, us */
 	int64		timeout_ms;		/* 0 = none */
+	int64		step_timeout_ms;
 	char		name[NAMEDATALEN * 2];
 } UjobsCourse;
 

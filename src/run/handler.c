@@ -11,13 +11,12 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "core/compat.h"
+#include "run/command.h"
 #include "run/handler.h"
 
 /* A routine of one jsonb, or else of two. */
@@ -44,21 +43,6 @@ shape_fits(const UjobsDefinition *definition, Form_pg_proc form)
 	if (definition->kind == UJOBS_KIND_ATOMIC)
 		return form->prokind == PROKIND_FUNCTION && !form->proretset && form->pronargs == 1;
 	return form->prokind == PROKIND_PROCEDURE;
-}
-
-/* to_jsonb is polymorphic: it asks the call's expression for the type. */
-static void
-prepare_to_jsonb(UjobsHandler *handler)
-{
-	Node	   *argument;
-
-	if (handler->result_type == JSONBOID || handler->result_type == VOIDOID)
-		return;
-	argument = (Node *) makeNullConst(handler->result_type, -1, InvalidOid);
-	fmgr_info(F_TO_JSONB, &handler->to_jsonb);
-	fmgr_info_set_expr((Node *) makeFuncExpr(F_TO_JSONB, JSONBOID, list_make1(argument),
-											 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL),
-					   &handler->to_jsonb);
 }
 
 static bool
@@ -111,6 +95,7 @@ ujobs_handler_find(const UjobsDefinition *definition, UjobsHandler *handler, cha
 		return true;
 	}
 	fmgr_info(handler->proc, &handler->function);
-	prepare_to_jsonb(handler);
+	if (handler->result_type != JSONBOID && handler->result_type != VOIDOID)
+		ujobs_command_prepare_jsonb(&handler->to_jsonb, handler->result_type);
 	return true;
 }

@@ -5,6 +5,11 @@
  * effects and the completion are one, or an error undoes both and the verdict
  * is written around them.  What is called, decided and written is the same
  * code that executors use.
+ *
+ * A step's command cannot be committed here, and an attempt that suspends or
+ * fails is undone.  So a durable handler that reaches a new command is unwound,
+ * the command runs in a subtransaction of its own, which stands whatever
+ * becomes of the attempt, and the handler starts again.
  */
 #include "postgres.h"
 
@@ -21,6 +26,7 @@
 #include "run/residue.h"
 #include "run/session.h"
 #include "run/settle.h"
+#include "run/step.h"
 #include "run/trial.h"
 #include "store/definition_store.h"
 
@@ -49,8 +55,9 @@ guarded(int security_context)
 	return security_context | SECURITY_LOCAL_USERID_CHANGE;
 }
 
+/* User code, as the job's run finds its session. */
 static Jsonb *
-call_handler(Run *run)
+call_in_session(Run *run, Jsonb *(*call) (Run *run))
 {
 	UjobsSession session;
 	Oid			user;
@@ -61,12 +68,32 @@ call_handler(Run *run)
 	SetUserIdAndSecContext(user, guarded(security_context));
 	ujobs_session_begin(&session, run->job, false);
 	ujobs_inside_enter();
-	result = ujobs_attempt_call(&run->course.handler, run->job->input, UJOBS_CALL_NESTED, run->memory);
+	result = call(run);
 	ujobs_inside_leave();
 	ujobs_session_end_settings(&session);
 	SetUserIdAndSecContext(user, security_context);
 	ujobs_residue_remove(run->before);
 	return result;
+}
+
+static Jsonb *
+call_handler(Run *run)
+{
+	Jsonb	   *result;
+
+	if (run->course.handler.kind == UJOBS_KIND_DURABLE)
+		ujobs_step_enter(run->job, UJOBS_CALL_NESTED, run->course.step_timeout_ms);
+	result = ujobs_attempt_call(&run->course.handler, run->job->input, UJOBS_CALL_NESTED, run->memory);
+	if (run->course.handler.kind == UJOBS_KIND_DURABLE)
+		ujobs_step_check_end();
+	return result;
+}
+
+static Jsonb *
+call_command(Run *run)
+{
+	ujobs_step_run_wanted();
+	return NULL;
 }
 
 static void
@@ -80,6 +107,8 @@ finish(Run *run, Jsonb *result)
 		.refetch = true			/* the handler may have cancelled its own job */
 	};
 
+	if (run->course.handler.kind == UJOBS_KIND_DURABLE)
+		finish.steps = ujobs_step_finish(run->job, run->course.retention > 0);
 	if (!ujobs_job_finish(&finish, 1, ujobs_clock_now()))
 		ujobs_settle_not_ours();
 }
@@ -102,7 +131,7 @@ attempt(Run *run)
 	run->plan = ujobs_course_plan(run->job, &run->course, &run->verdict);
 	if (run->plan == UJOBS_COURSE_RUN)
 	{
-		result = call_handler(run);
+		result = call_in_session(run, call_handler);
 		MemoryContextSwitchTo(run->memory);
 		PopActiveSnapshot();
 		push_snapshot();
@@ -111,8 +140,18 @@ attempt(Run *run)
 	PopActiveSnapshot();
 }
 
+/* What the subtransaction of a step's command does. */
 static void
-attempt_in_subtransaction(Run *run)
+run_command(Run *run)
+{
+	push_snapshot();
+	(void) call_in_session(run, call_command);
+	MemoryContextSwitchTo(run->memory);
+	PopActiveSnapshot();
+}
+
+static void
+in_subtransaction(Run *run, void (*work) (Run *run))
 {
 	ResourceOwner owner = CurrentResourceOwner;
 
@@ -120,7 +159,7 @@ attempt_in_subtransaction(Run *run)
 	MemoryContextSwitchTo(run->memory);
 	PG_TRY();
 	{
-		attempt(run);
+		work(run);
 		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
@@ -151,32 +190,27 @@ settle(Run *run, UjobsTrial *trial)
 	TimestampTz now = ujobs_clock_now();
 	UjobsIdentity identity;
 
-	if (run->error != NULL)
-		ujobs_settle_failure(ujobs_definition_by_id(run->job->definition_id), run->job, run->error,
-							 now, verdict);
-	verdict->started_at = run->started_at;
 	push_snapshot();
+	if (run->error != NULL)
+	{
+		if (!ujobs_step_suspended(run->error, verdict))
+			ujobs_settle_failure(ujobs_definition_by_id(run->job->definition_id), run->job, run->error,
+								 now, verdict);
+		verdict->started_at = run->started_at;
+		ujobs_step_settle(run->job, run->error);
+	}
 	ujobs_identity_enter(&identity);
 	if (ujobs_job_settle(run->job, verdict, now))
 		trial->outcome = verdict->outcome;
 	ujobs_identity_leave(&identity);
 	PopActiveSnapshot();
 	trial->due_at = verdict->due_at;
-	trial->error = run->error ? run->error->message : verdict->reason;
+	trial->error = run->error && trial->outcome != UJOBS_OUTCOME_SUSPENDED ? run->error->message : verdict->reason;
 }
 
-void
-ujobs_trial_run(const UjobsJob *job, UjobsTrial *trial)
+static void
+settle_or_raise(Run *run, UjobsTrial *trial)
 {
-	Run		   *run = palloc0(sizeof(Run));
-
-	trial->outcome = UJOBS_OUTCOME_NOT_OURS;
-	trial->error = NULL;
-	run->job = job;
-	run->memory = CurrentMemoryContext;
-	run->before = ujobs_residue_note();
-	run->started_at = ujobs_clock_now();
-	attempt_in_subtransaction(run);
 	if (run->error != NULL)
 	{
 		if (is_cancel(run->error))
@@ -191,4 +225,27 @@ ujobs_trial_run(const UjobsJob *job, UjobsTrial *trial)
 	else if (run->plan == UJOBS_COURSE_FOREIGN)
 		return;
 	settle(run, trial);
+}
+
+void
+ujobs_trial_run(const UjobsJob *job, UjobsTrial *trial)
+{
+	Run		   *run = palloc0(sizeof(Run));
+
+	trial->outcome = UJOBS_OUTCOME_NOT_OURS;
+	trial->error = NULL;
+	run->job = job;
+	run->memory = CurrentMemoryContext;
+	run->before = ujobs_residue_note();
+	run->started_at = ujobs_clock_now();
+	in_subtransaction(run, attempt);
+	while (run->error != NULL && ujobs_step_wants_command(run->error))
+	{
+		run->error = NULL;
+		in_subtransaction(run, run_command);
+		if (run->error == NULL)
+			in_subtransaction(run, attempt);
+	}
+	settle_or_raise(run, trial);
+	ujobs_step_leave();
 }

@@ -655,10 +655,11 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"       due_at = $5,\n"
 		"       last_error = $6,\n"
 		"       reason = $7,\n"
+		"       started_at = case when $3 = 's' then coalesce(started_at, $8) end,\n"
 		"       revision = revision + 1\n"
 		" where id = $1\n"
 		"   and revision = $2",
-		7, {INT8OID, INT4OID, CHAROID, INT4OID, TIMESTAMPTZOID, JSONBOID, TEXTOID}
+		8, {INT8OID, INT4OID, CHAROID, INT4OID, TIMESTAMPTZOID, JSONBOID, TEXTOID, TIMESTAMPTZOID}
 	},
 	[UJOBS_SQL_JOB_END] = {
 		"job_end",

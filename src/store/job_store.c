@@ -78,6 +78,17 @@ refetch(Relation table, const UjobsJob *job)
 	return row;
 }
 
+bool
+ujobs_job_hold(const UjobsJob *job)
+{
+	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
+	HeapTuple	row = refetch(table, job);
+	bool		ours = row != NULL && ujobs_table_lock(table, row);
+
+	ujobs_table_close(table);
+	return ours;
+}
+
 static bool
 delete_rows(Relation table, const UjobsFinish *finish, int n)
 {
@@ -112,6 +123,8 @@ fill_done(const UjobsFinish *f, TimestampTz now, TimestampTz expires_at, Datum *
 		values[set[i].column] = set[i].value;
 		nulls[set[i].column] = false;
 	}
+	nulls[UJOBS_HISTORY_STEPS] = f->steps == NULL;
+	values[UJOBS_HISTORY_STEPS] = PointerGetDatum(f->steps);
 	nulls[UJOBS_HISTORY_RESULT] = f->result == NULL;
 	values[UJOBS_HISTORY_RESULT] = PointerGetDatum(f->result);
 }
@@ -244,6 +257,7 @@ settle_live(const UjobsJob *job, const UjobsVerdict *verdict)
 	ujobs_bind(&args, TimestampTzGetDatum(verdict->due_at));
 	ujobs_bind_jsonb(&args, verdict->error);
 	ujobs_bind_text(&args, verdict->reason);
+	ujobs_bind_maybe(&args, TimestampTzGetDatum(verdict->started_at));
 	if (ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_RETRY), &args).rows != 1)
 		return false;
 	ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, verdict->due_at);

@@ -23,6 +23,13 @@ extern void ujobs_job_announce(int64 id, int32 definition_id, const char *queue,
  */
 extern List *ujobs_job_fetch(const int64 *ids, int n, TimestampTz now);
 
+/*
+ * Keeps the row of a running job until commit: nobody cancels it, and what is
+ * committed with it belongs to it.  False when it is no longer ours.  Needs
+ * an active snapshot and no identity section.
+ */
+extern bool ujobs_job_hold(const UjobsJob *job);
+
 /* One finished attempt of a batch. */
 typedef struct UjobsFinish
 {
@@ -31,6 +38,7 @@ typedef struct UjobsFinish
 	TimestampTz started_at;
 	int64		retention;		/* us */
 	bool		refetch;
+	Jsonb	   *steps;			/* folded, of a durable job; NULL: none */
 } UjobsFinish;
 
 /*

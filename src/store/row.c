@@ -62,6 +62,8 @@ ujobs_row_to_job(HeapTuple row, TupleDesc desc)
 	job->input = DatumGetJsonbP(v[UJOBS_JOB_INPUT]);
 	job->enqueued_by = text_or_null(v[UJOBS_JOB_ENQUEUED_BY], null[UJOBS_JOB_ENQUEUED_BY]);
 	job->traceparent = text_or_null(v[UJOBS_JOB_TRACEPARENT], null[UJOBS_JOB_TRACEPARENT]);
+	job->events_since = DatumGetTimestampTz(null[UJOBS_JOB_EVENTS_SINCE] ? v[UJOBS_JOB_CREATED_AT] :
+											v[UJOBS_JOB_EVENTS_SINCE]);
 	job->resumed = job->state == UJOBS_STATE_SUSPENDED && !null[UJOBS_JOB_STARTED_AT];
 	return job;
 }

@@ -1,5 +1,5 @@
 /*
- * row.h: the columns of the two hot tables by number, and a job decoded.
+ * row.h: the columns of the hot tables by number, and a job decoded.
  *
  * The numbers follow sql/10_tables.sql; lint compares them.
  */
@@ -67,6 +67,26 @@ typedef enum UjobsHistoryColumn
 	UJOBS_HISTORY_STEPS,
 	UJOBS_HISTORY_COLUMNS
 } UjobsHistoryColumn;
+
+typedef enum UjobsStepColumn
+{
+	UJOBS_STEP_JOB_ID,
+	UJOBS_STEP_STARTED_AT,
+	UJOBS_STEP_COMPLETED_AT,
+	UJOBS_STEP_SEQ,
+	UJOBS_STEP_ATTEMPTS,
+	UJOBS_STEP_STATUS,
+	UJOBS_STEP_NAME,
+	UJOBS_STEP_WAKE_AT,
+	UJOBS_STEP_SINCE,
+	UJOBS_STEP_EVENT_ID,
+	UJOBS_STEP_CHILD_ID,
+	UJOBS_STEP_EVENT,
+	UJOBS_STEP_MATCH,
+	UJOBS_STEP_OUTPUT,
+	UJOBS_STEP_ERROR,
+	UJOBS_STEP_COLUMNS
+} UjobsStepColumn;
 
 /* Decodes a row of job into the current context; it keeps a pointer to the row. */
 extern UjobsJob *ujobs_row_to_job(HeapTuple row, TupleDesc desc);

@@ -20,6 +20,9 @@
 /* UjobsStep * in the order of seq, in the current context; outputs stay toasted. */
 extern List *ujobs_step_load(int64 job_id);
 
+/* The output of one of them, toasted still. */
+extern struct varlena *ujobs_step_load_output(int64 job_id, int32 seq);
+
 extern void ujobs_step_insert(int64 job_id, const UjobsStep *step);
 
 /* Replaces the row with this seq.  False when there is none. */

@@ -17,7 +17,6 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/timeout.h"
 #include "utils/timestamp.h"
 
 #include "core/compat.h"
@@ -30,8 +29,10 @@
 #include "run/attempt.h"
 #include "run/course.h"
 #include "run/defaults.h"
+#include "run/interrupt.h"
 #include "run/session.h"
 #include "run/settle.h"
+#include "run/step.h"
 #include "store/definition_store.h"
 #include "worker/executor.h"
 #include "worker/lesson.h"
@@ -46,10 +47,8 @@ typedef struct Executor
 	UjobsArea  *area;
 	MemoryContext run;			/* reset before each batch */
 	MemoryContext job_memory;	/* reset before each handler */
-	TimeoutId	timeout;
 	const UjobsJob *job;		/* running now, in `run` */
 	TimestampTz started_at;
-	int64		timeout_ms;		/* its own, 0 = none */
 	bool		may_commit;		/* its handler may have ended transactions */
 	char		synchronous_commit[32];
 	char		inherited_commit[32];	/* what ujobs.synchronous_commit = '' means */
@@ -61,9 +60,7 @@ typedef struct Executor
 
 static Executor executor;
 static volatile sig_atomic_t cancellable = false;	/* user code may be running */
-static volatile sig_atomic_t got_cancel = false;
 static volatile sig_atomic_t got_terminate = false;
-static volatile sig_atomic_t timed_out = false;
 
 /* Recording an outcome and tidying up are not to be cancelled. */
 static void
@@ -71,7 +68,8 @@ on_cancel(SIGNAL_ARGS)
 {
 	if (!cancellable)
 		return;
-	got_cancel |= !ujobs_worker_is_own_cancel();
+	if (!ujobs_worker_is_own_cancel())
+		ujobs_interrupt_note_cancel();
 	StatementCancelHandler(postgres_signal_arg);
 }
 
@@ -82,25 +80,17 @@ on_terminate(SIGNAL_ARGS)
 	die(postgres_signal_arg);
 }
 
-static void
-on_timeout(void)
-{
-	timed_out = true;
-	InterruptPending = true;
-	QueryCancelPending = true;
-	SetLatch(MyLatch);
-}
-
 /* ---- settling what failed ---- */
 
 static void
-settle_one(const UjobsJob *job, UjobsVerdict *verdict)
+settle_one(const UjobsJob *job, UjobsVerdict *verdict, const ErrorData *error)
 {
 	UjobsIdentity identity;
 	TimestampTz now = GetCurrentTimestamp();
 
 	verdict->started_at = executor.started_at;
 	ujobs_worker_begin();
+	ujobs_step_settle(job, error);
 	ujobs_identity_enter(&identity);
 	(void) ujobs_job_settle(job, verdict, now);
 	ujobs_identity_leave(&identity);
@@ -113,13 +103,18 @@ record_failure(const UjobsJob *job, const ErrorData *error)
 	const UjobsDefinition *definition;
 	UjobsVerdict verdict;
 
+	if (ujobs_step_suspended(error, &verdict))
+	{
+		settle_one(job, &verdict, error);
+		return;
+	}
 	StartTransactionCommand();
 	definition = ujobs_definition_by_id(job->definition_id);
 	MemoryContextSwitchTo(executor.run);
 	ujobs_settle_failure(definition, job, error, GetCurrentTimestamp(), &verdict);
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(executor.run);
-	settle_one(job, &verdict);
+	settle_one(job, &verdict, error);
 }
 
 /* Interrupted through no fault of its own: the row is as it was; offer it again. */
@@ -168,16 +163,15 @@ log_if_slow(const UjobsJob *job, const UjobsCourse *course)
 							 course->name, job->attempt, ms)));
 }
 
-/* Even if the handler caught the cancel; after_error words it. */
+/* The handler returned: did it go on after something that should have ended it? */
 static void
-check_timeout(const UjobsCourse *course)
+check_end(const UjobsCourse *course)
 {
-	if (course->timeout_ms > 0)
-		disable_timeout(executor.timeout, false);
-	if (timed_out)
-		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_TIMEOUT)),
-				 errmsg("job ran longer than its timeout")));
+	ujobs_interrupt_stop();
+	if (course->handler.kind == UJOBS_KIND_DURABLE)
+		ujobs_step_check_end();
+	else if (ujobs_interrupt_timed_out())
+		ujobs_interrupt_check();
 }
 
 static Jsonb *
@@ -188,14 +182,14 @@ run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 
 	executor.job = job;
 	executor.started_at = GetCurrentTimestamp();
-	executor.timeout_ms = course->timeout_ms;
 	executor.may_commit = course->handler.kind != UJOBS_KIND_ATOMIC;
-	timed_out = false;
+	ujobs_interrupt_reset();
 	ujobs_slot_begin_job(executor.slot, ticket, job->attempt, executor.started_at);
 	show_activity(job, course);
 	ujobs_session_begin(&session, job, executor.may_commit);
-	if (course->timeout_ms > 0)
-		enable_timeout_after(executor.timeout, (int) Min(course->timeout_ms, INT_MAX));
+	if (course->handler.kind == UJOBS_KIND_DURABLE)
+		ujobs_step_enter(job, UJOBS_CALL_TOP, course->step_timeout_ms);
+	ujobs_interrupt_time_job(course->timeout_ms);
 
 	MemoryContextReset(executor.job_memory);
 	MemoryContextSwitchTo(executor.job_memory);
@@ -204,7 +198,7 @@ run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 	ujobs_inside_leave();
 	MemoryContextSwitchTo(executor.run);
 
-	check_timeout(course);
+	check_end(course);
 	ujobs_session_end(&session);
 	log_if_slow(job, course);
 	return result;
@@ -252,6 +246,8 @@ run_committing(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 	finish.started_at = executor.started_at;
 	XactReadOnly = false;		/* the handler may have asked for it; the completion is ours */
 	PushActiveSnapshot(GetTransactionSnapshot());
+	if (course->handler.kind == UJOBS_KIND_DURABLE)
+		finish.steps = ujobs_step_finish(job, course->retention > 0);
 	finish_jobs(&finish, 1);
 }
 
@@ -415,17 +411,13 @@ after_error(ErrorData *error, int n)
 				 errmsg("executor could not start a job: %s", error->message)));
 	if (n > 1 || cancelled)
 		return;
-	if (!timed_out && error->sqlerrcode == ERRCODE_QUERY_CANCELED && got_cancel &&
-		ujobs_lesson_forgive_cancel(job->id))
+	if (ujobs_interrupt_timed_out())
+		error = ujobs_interrupt_timeout_error();
+	else if (error->sqlerrcode == ERRCODE_QUERY_CANCELED && ujobs_interrupt_was_cancelled() &&
+			 ujobs_lesson_forgive_cancel(job->id))
 	{
 		give_back(job);
 		return;
-	}
-	if (timed_out)
-	{
-		error = ujobs_settle_make_error(UJOBS_ERRCODE(JOB_TIMEOUT), "job ran longer than its timeout");
-		error->detail = psprintf("The timeout is %lld ms.", (long long) executor.timeout_ms);
-		error->hint = pstrdup("Raise the definition's timeout, or make the work shorter.");
 	}
 	record_failure(job, error);
 }
@@ -439,7 +431,7 @@ execute(const UjobsTicket *tickets, int n)
 	MemoryContextReset(executor.run);
 	executor.job = NULL;
 	executor.started_at = 0;	/* what fails before its handler never started */
-	got_cancel = timed_out = false;
+	ujobs_interrupt_reset();
 	MemoryContextSwitchTo(executor.run);
 	PG_TRY();
 	{
@@ -464,6 +456,7 @@ execute(const UjobsTicket *tickets, int n)
 		after_error(error, n);
 	else
 		(void) ujobs_slot_end_job(executor.slot);
+	ujobs_step_leave();
 	executor.job = NULL;
 	return error == NULL || n == 1;
 }
@@ -599,7 +592,7 @@ birth(int slot, const UjobsExecutorSpec *spec)
 		proc_exit(0);
 	executor.run = AllocSetContextCreate(TopMemoryContext, "ujobs run", ALLOCSET_DEFAULT_SIZES);
 	executor.job_memory = AllocSetContextCreate(TopMemoryContext, "ujobs handler", ALLOCSET_DEFAULT_SIZES);
-	executor.timeout = RegisterTimeout(USER_TIMEOUT, on_timeout);
+	ujobs_interrupt_init();
 	before_shmem_exit(at_exit_record, (Datum) 0);
 	ujobs_wakeup_dispatcher();
 }

@@ -1,0 +1,236 @@
+/*
+ * step_run.c: what a run remembers: its entries by name.
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "common/hashfn.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "core/error.h"
+#include "run/step_run.h"
+#include "store/step_store.h"
+
+#define MAX_NAME 1000			/* bytes */
+#define FOLD_BYTES (64 * 1024 * 1024)	/* of outputs: a jsonb has a limit */
+#define NEAR_BYTES 8192			/* a larger output is read from its row when it is asked for */
+
+typedef struct Bucket
+{
+	uint64		hash;
+	UjobsStepEntry *first;		/* of those whose names have it */
+} Bucket;
+
+static UjobsStepEntry *
+entry_add(UjobsStepRun *run, const UjobsStep *step)
+{
+	MemoryContext old = MemoryContextSwitchTo(run->memory);
+	UjobsStepEntry *entry = palloc0(sizeof(UjobsStepEntry));
+	uint64		hash = hash_bytes_extended((const unsigned char *) step->name, strlen(step->name), 0);
+	Bucket	   *bucket;
+	bool		found;
+
+	entry->step = *step;
+	bucket = hash_search(run->by_name, &hash, HASH_ENTER, &found);
+	entry->next = found ? bucket->first : NULL;
+	bucket->first = entry;
+	run->entries = lappend(run->entries, entry);
+	run->last_seq = Max(run->last_seq, step->seq);
+	MemoryContextSwitchTo(old);
+	return entry;
+}
+
+static UjobsStepEntry *
+entry_find(UjobsStepRun *run, const char *name)
+{
+	uint64		hash = hash_bytes_extended((const unsigned char *) name, strlen(name), 0);
+	Bucket	   *bucket = hash_search(run->by_name, &hash, HASH_FIND, NULL);
+	UjobsStepEntry *entry = bucket != NULL ? bucket->first : NULL;
+
+	while (entry != NULL && strcmp(entry->step.name, name) != 0)
+		entry = entry->next;
+	return entry;
+}
+
+static void
+load(UjobsStepRun *run)
+{
+	HASHCTL		ctl = {.keysize = sizeof(uint64), .entrysize = sizeof(Bucket), .hcxt = run->memory};
+	MemoryContext old = MemoryContextSwitchTo(run->memory);
+	List	   *steps;
+	ListCell   *lc;
+
+	run->by_name = hash_create("ujobs steps", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	ujobs_step_push_snapshot();
+	steps = ujobs_step_load(run->job->id);
+	PopActiveSnapshot();
+	foreach(lc, steps)
+		(void) entry_add(run, lfirst(lc));
+	list_free_deep(steps);
+	run->loaded = true;
+	MemoryContextSwitchTo(old);
+}
+
+bool
+ujobs_step_is_used(UjobsStepRun *run, const char *name)
+{
+	UjobsStepEntry *entry;
+
+	if (!run->loaded)
+		load(run);
+	entry = entry_find(run, name);
+	return entry != NULL && entry->used;
+}
+
+static void
+check_name(const char *name)
+{
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("a step's name must not be null"),
+				 errhint("Give each step of a job a name of its own.")));
+	if (name[0] == '\0' || strlen(name) > MAX_NAME)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				 errmsg("invalid name of a step"),
+				 errdetail("It has %zu bytes.", strlen(name)),
+				 errhint("Use a name of 1 to %d bytes.", MAX_NAME)));
+}
+
+UjobsStepEntry *
+ujobs_step_take(UjobsStepRun *run, const char *name)
+{
+	UjobsStepEntry *entry;
+
+	check_name(name);
+	if (!run->loaded)
+		load(run);
+	entry = entry_find(run, name);
+	if (entry == NULL)
+	{
+		UjobsStep	step = {.name = MemoryContextStrdup(run->memory, name)};
+
+		entry = entry_add(run, &step);
+	}
+	else if (entry->used)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(STEP_DUPLICATE)),
+				 errmsg("step \"%s\" was used twice in one attempt", name),
+				 errdetail("A step is remembered by its name."),
+				 errhint("Give each step a name of its own; in a loop, put the iteration into it.")));
+	entry->used = true;
+	return entry;
+}
+
+/* In memory as long as the run-> */
+void
+ujobs_step_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step)
+{
+	MemoryContext old = MemoryContextSwitchTo(run->memory);
+	char	   *name = entry->step.name;
+
+	entry->step = *step;
+	entry->step.name = name;
+	entry->step.event = step->event != NULL ? pstrdup(step->event) : NULL;
+	entry->step.match = step->match != NULL ? pstrdup(step->match) : NULL;
+	entry->far = step->output != NULL && VARSIZE_ANY(step->output) > NEAR_BYTES;
+	if (step->output != NULL && !entry->far)
+	{
+		entry->step.output = palloc(VARSIZE_ANY(step->output));
+		memcpy(entry->step.output, step->output, VARSIZE_ANY(step->output));
+	}
+	run->last_seq = Max(run->last_seq, step->seq);
+	MemoryContextSwitchTo(old);
+}
+
+/* A toast pointer is as good as the output. */
+static void
+bring_near(UjobsStepRun *run, UjobsStepEntry *entry)
+{
+	MemoryContext old = MemoryContextSwitchTo(run->memory);
+
+	ujobs_step_push_snapshot();
+	entry->step.output = ujobs_step_load_output(run->job->id, entry->step.seq);
+	PopActiveSnapshot();
+	entry->far = false;
+	MemoryContextSwitchTo(old);
+}
+
+Jsonb *
+ujobs_step_output(UjobsStepRun *run, UjobsStepEntry *entry)
+{
+	if (entry->far)
+		bring_near(run, entry);
+	return entry->step.output != NULL ? DatumGetJsonbPCopy(PointerGetDatum(entry->step.output)) : NULL;
+}
+
+static int
+by_seq(const ListCell *a, const ListCell *b)
+{
+	int32		first = ((const UjobsStep *) lfirst(a))->seq;
+	int32		second = ((const UjobsStep *) lfirst(b))->seq;
+
+	return (first > second) - (first < second);
+}
+
+/* In the order of seq, as rows have them. */
+static List *
+all_steps(UjobsStepRun *run, const UjobsJob *job)
+{
+	List	   *steps = NIL;
+	ListCell   *lc;
+
+	if (!run->loaded)
+		return ujobs_step_load(job->id);
+	foreach(lc, run->entries)
+	{
+		UjobsStepEntry *entry = lfirst(lc);
+
+		if (entry->far)
+			bring_near(run, entry);
+		if (entry->step.seq > 0)
+			steps = lappend(steps, &entry->step);
+	}
+	list_sort(steps, by_seq);
+	return steps;
+}
+
+static int64
+total_size(const List *steps)
+{
+	int64		bytes = 0;
+	ListCell   *lc;
+
+	foreach(lc, steps)
+	{
+		const UjobsStep *step = lfirst(lc);
+
+		if (step->output != NULL)
+			bytes += toast_raw_datum_size(PointerGetDatum(step->output));
+	}
+	return bytes;
+}
+
+Jsonb *
+ujobs_step_fold_run(UjobsStepRun *run, const UjobsJob *job, bool kept)
+{
+	List	   *steps = all_steps(run, job);
+	Jsonb	   *folded = NULL;
+
+	if (steps == NIL || (kept && total_size(steps) > FOLD_BYTES))
+		return NULL;
+	if (kept)
+		folded = ujobs_step_fold(steps);
+	ujobs_step_forget(job->id);
+	return folded;
+}
+
+UjobsStepEntry *
+ujobs_step_find(UjobsStepRun *run, const char *name)
+{
+	if (!run->loaded)
+		load(run);
+	return entry_find(run, name);
+}

@@ -1,0 +1,93 @@
+/*
+ * step_run.h: the running durable job's memory of its steps.
+ *
+ * Private to step.c (the run and its commands), step_run.c (the entries) and
+ * step_wait.c (sleeps and waits).
+ */
+#ifndef UJOBS_RUN_STEP_RUN_H
+#define UJOBS_RUN_STEP_RUN_H
+
+#include "utils/hsearch.h"
+
+#include "run/step.h"
+
+typedef struct UjobsStepEntry
+{
+	UjobsStep	step;			/* as its row is; seq 0: it has none */
+	bool		used;			/* in this attempt */
+	bool		far;			/* the output stands in the row alone */
+	struct UjobsStepEntry *next;	/* of the same hash */
+} UjobsStepEntry;
+
+/* Nested: what the handler was unwound for. */
+typedef struct UjobsStepWanted
+{
+	UjobsStepEntry *entry;		/* NULL: nothing */
+	char	   *command;
+	Jsonb	   *args;
+} UjobsStepWanted;
+
+typedef struct UjobsStepRun
+{
+	const UjobsJob *job;		/* NULL: no run */
+	UjobsCallLevel level;
+	int			nest_level;		/* of transactions, where a step may stand */
+	int64		timeout_ms;		/* of one step */
+	MemoryContext memory;		/* reset when a run is entered */
+	bool		loaded;
+	HTAB	   *by_name;
+	List	   *entries;		/* in the order of their first use or record */
+	int32		last_seq;
+	UjobsStepEntry *active;		/* being run, or the open block */
+	bool		block;			/* active was opened by step_begin */
+	bool		busy;			/* a step's command runs */
+	bool		committing;		/* a step's own commit */
+	bool		unbalanced;		/* a ROLLBACK ended an open block */
+	UjobsStep  *parked;			/* the attempt suspends in this step */
+	UjobsStepWanted wanted;
+	ErrorData  *first_error;
+} UjobsStepRun;
+
+/* The entry of that name, or NULL; reads the job's steps once. */
+extern UjobsStepEntry *ujobs_step_find(UjobsStepRun *run, const char *name);
+
+/* The row of the entry's step is like this from now on. */
+extern void ujobs_step_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
+
+/* See ujobs_step_finish. */
+extern Jsonb *ujobs_step_fold_run(UjobsStepRun *run, const UjobsJob *job, bool kept);
+
+/* Sees what this transaction did. */
+extern void ujobs_step_push_snapshot(void);
+
+/* The run, once it is sure that this call may stand here. */
+extern UjobsStepRun *ujobs_step_here(const UjobsStepCall *call, const char *name);
+
+/* The entry of that name, used from now on in this attempt; UJ012 when it was before. */
+extern UjobsStepEntry *ujobs_step_take(UjobsStepRun *run, const char *name);
+
+/* Was the name used in this attempt? */
+extern bool ujobs_step_is_used(UjobsStepRun *run, const char *name);
+
+/* A completed step's, in the current context; NULL when it had none. */
+extern Jsonb *ujobs_step_output(UjobsStepRun *run, UjobsStepEntry *entry);
+
+/* Raises UJ026: step_end is missing. */
+extern void ujobs_step_refuse_open_block(void);
+
+/* The entry is what runs now: an error is its failure. */
+extern void ujobs_step_activate(UjobsStepRun *run, UjobsStepEntry *entry);
+
+/*
+ * Writes the step, guarded by the job's row, and at the top commits it with
+ * everything since the last commit.  Needs an open command section.
+ */
+extern void ujobs_step_record(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
+
+/* Writes the step in this transaction, for look-ups by its row; what is committed or not is decided later. */
+extern void ujobs_step_draft(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
+
+/* Unwinds the handler: the job goes on when the step is due. */
+extern void ujobs_step_park(UjobsStepRun *run, const UjobsStep *step) pg_attribute_noreturn();
+
+#endif							/* UJOBS_RUN_STEP_RUN_H */

@@ -1,0 +1,268 @@
+/*
+ * step_wait.c: sleeps and waits.
+ *
+ * The first arrival suspends the job; its row is written when the attempt has
+ * been unwound.  A later arrival finds that row and decides: over, or not
+ * yet.  What was decided is committed before the handler learns of it, so a
+ * replay decides the same.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "run/command.h"
+#include "run/step_run.h"
+#include "store/child_store.h"
+#include "store/event_store.h"
+
+#define MAX_WORD 1000			/* bytes of an event's name and match */
+
+/* Writes the step with this outcome. */
+static void
+conclude(UjobsStepRun *run, UjobsStepEntry *entry, UjobsStep *step, Jsonb *output)
+{
+	step->status = UJOBS_STEP_COMPLETED;
+	step->attempts++;
+	step->completed_at = ujobs_clock_now();
+	step->output = (struct varlena *) output;
+	step->error = NULL;
+	ujobs_command_open(run->level == UJOBS_CALL_TOP);
+	ujobs_step_record(run, entry, step);
+	ujobs_command_close();
+	run->active = NULL;
+}
+
+/* A place for the call, and its entry; NULL when it is completed. */
+static UjobsStepEntry *
+arrive(UjobsStepRun *run, const char *name)
+{
+	UjobsStepEntry *entry;
+
+	if (run->block)
+		ujobs_step_refuse_open_block();
+	entry = ujobs_step_take(run, name);
+	if (entry->step.status != UJOBS_STEP_COMPLETED)
+		ujobs_step_activate(run, entry);
+	return entry;
+}
+
+/* ---- sleeping ---- */
+
+/* A loop may sleep again and again without naming each time. */
+static const char *
+name_sleep(UjobsStepRun *run, const char *what)
+{
+	char	   *name = psprintf("sleep:%s", what);
+
+	for (int n = 2; ujobs_step_is_used(run, name); n++)
+		name = psprintf("sleep:%s#%d", what, n);
+	return name;
+}
+
+void
+ujobs_step_sleep(const UjobsStepCall *call, const char *name, const char *what, TimestampTz wake_at)
+{
+	UjobsStepRun *run = ujobs_step_here(call, name != NULL ? name : "sleep");
+	UjobsStepEntry *entry = arrive(run, name != NULL ? name : name_sleep(run, what));
+	UjobsStep	step = entry->step;
+
+	if (step.status == UJOBS_STEP_COMPLETED)
+		return;
+	if (step.status != UJOBS_STEP_SLEEPING)
+		step.wake_at = wake_at;
+	step.status = UJOBS_STEP_SLEEPING;
+	if (step.wake_at > ujobs_clock_now())
+		ujobs_step_park(run, &step);
+	conclude(run, entry, &step, NULL);
+}
+
+/* ---- waiting ---- */
+
+static void
+check_word(const char *what, const char *word)
+{
+	if (word[0] == '\0' || strlen(word) > MAX_WORD)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				 errmsg("invalid %s", what),
+				 errdetail("It has %zu bytes.", strlen(word)),
+				 errhint("Use 1 to %d bytes.", MAX_WORD)));
+}
+
+void
+ujobs_step_check_event(const char *event, const char *match)
+{
+	check_word("name of an event", event);
+	if (match != NULL)
+		check_word("match of an event", match);
+}
+
+static void
+fill_wait(UjobsStepRun *run, UjobsStep *step, const UjobsStepWait *wait)
+{
+	step->status = UJOBS_STEP_WAITING;
+	step->wake_at = wait->deadline;
+	step->child_id = wait->child_id;
+	if (wait->event == NULL)
+		return;
+	step->event = pstrdup(wait->event);
+	step->match = wait->match != NULL ? pstrdup(wait->match) : NULL;
+	step->since = run->job->events_since;
+}
+
+/* Is it over?  Then *output is what it gave, and the step says what it took. */
+static bool
+look_for_event(UjobsStepRun *run, UjobsStep *step, Jsonb **output)
+{
+	UjobsEventFound found;
+
+	if (!ujobs_event_find(run->job->id, step->seq, ujobs_clock_now(), &found))
+		return false;
+	step->event_id = found.id;
+	*output = found.payload;
+	return true;
+}
+
+static void
+push_string(JsonbParseState **parse, JsonbIteratorToken token, const char *text)
+{
+	JsonbValue	value = {.type = jbvString};
+
+	value.val.string.val = unconstify(char *, text);
+	value.val.string.len = strlen(text);
+	(void) pushJsonbValue(parse, token, &value);
+}
+
+static void
+push_member(JsonbParseState **parse, const char *key, Jsonb *jsonb)
+{
+	JsonbValue	value = {.type = jbvNull};
+
+	if (jsonb != NULL && JB_ROOT_IS_SCALAR(jsonb))
+		(void) JsonbExtractScalar(&jsonb->root, &value);
+	else if (jsonb != NULL)
+	{
+		value.type = jbvBinary;
+		value.val.binary.data = &jsonb->root;
+		value.val.binary.len = VARSIZE(jsonb) - VARHDRSZ;
+	}
+	push_string(parse, WJB_KEY, key);
+	(void) pushJsonbValue(parse, WJB_VALUE, &value);
+}
+
+static Jsonb *
+outcome_of_child(const char *state, Jsonb *result, Jsonb *error)
+{
+	JsonbParseState *parse = NULL;
+
+	(void) pushJsonbValue(&parse, WJB_BEGIN_OBJECT, NULL);
+	push_string(&parse, WJB_KEY, "state");
+	push_string(&parse, WJB_VALUE, state);
+	push_member(&parse, "result", result);
+	push_member(&parse, "error", error);
+	return JsonbValueToJsonb(pushJsonbValue(&parse, WJB_END_OBJECT, NULL));
+}
+
+static const char *
+state_word(UjobsState state)
+{
+	switch (state)
+	{
+		case UJOBS_STATE_DONE:
+			return "done";
+		case UJOBS_STATE_DEAD:
+			return "dead";
+		default:
+			return "cancelled";
+	}
+}
+
+static bool
+look_for_child(UjobsStep *step, Jsonb **output)
+{
+	UjobsChildOutcome outcome;
+
+	switch (ujobs_child_outcome(step->child_id, GetUserId(), &outcome))
+	{
+		case UJOBS_CHILD_LIVE:
+			return false;
+		case UJOBS_CHILD_ENDED:
+			*output = outcome_of_child(state_word(outcome.state), outcome.result, outcome.error);
+			return true;
+		case UJOBS_CHILD_UNKNOWN:
+			break;
+	}
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+			 errmsg("job %lld does not exist", (long long) step->child_id),
+			 errdetail("There was never such a job, it is past its retention, or it may not be seen by this job's owner."),
+			 errhint("Wait for a job that this job enqueued, and keep it long enough by its retention.")));
+	return false;
+}
+
+static bool
+is_over(UjobsStepRun *run, UjobsStep *step, Jsonb **output)
+{
+	*output = NULL;
+	return step->child_id != 0 ? look_for_child(step, output) : look_for_event(run, step, output);
+}
+
+static void
+refuse_late(const UjobsStep *step)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(JOB_TIMEOUT)),
+			 errmsg("event \"%s\" did not come in time for step \"%s\"", step->event, step->name),
+			 errdetail("The step waited until %s.", timestamptz_to_str(step->wake_at)),
+			 errhint("Give the wait a longer timeout, or required => false and handle the NULL.")));
+}
+
+/*
+ * The look-up goes by the row of the wait.  That of a wait for a job is
+ * committed before its outcome is looked at, or its end could be missed.
+ */
+static void
+register_wait(UjobsStepRun *run, UjobsStepEntry *entry, UjobsStep *step)
+{
+	ujobs_command_open(run->level == UJOBS_CALL_TOP);
+	if (step->child_id == 0)
+		ujobs_step_draft(run, entry, step);
+	else
+	{
+		(void) ujobs_child_hold(step->child_id);
+		ujobs_step_record(run, entry, step);
+	}
+	ujobs_command_close();
+	*step = entry->step;
+}
+
+Jsonb *
+ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait *wait)
+{
+	UjobsStepRun *run = ujobs_step_here(call, name);
+	UjobsStepEntry *entry = arrive(run, name);
+	UjobsStep	step = entry->step;
+	Jsonb	   *output;
+
+	if (step.status == UJOBS_STEP_COMPLETED)
+		return ujobs_step_output(run, entry);
+	if (step.status != UJOBS_STEP_WAITING)
+	{
+		fill_wait(run, &step, wait);
+		register_wait(run, entry, &step);
+	}
+	if (!is_over(run, &step, &output))
+	{
+		if (step.wake_at > ujobs_clock_now())
+			ujobs_step_park(run, &step);
+		if (step.child_id != 0)
+			output = outcome_of_child("timeout", NULL, NULL);
+		else if (wait->required)
+			refuse_late(&step);
+	}
+	conclude(run, entry, &step, output);
+	return output;
+}
