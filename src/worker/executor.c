@@ -34,6 +34,7 @@
 #include "run/settle.h"
 #include "run/step.h"
 #include "store/definition_store.h"
+#include "worker/admitted.h"
 #include "worker/executor.h"
 #include "worker/lesson.h"
 #include "worker/worker.h"
@@ -251,95 +252,6 @@ run_committing(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 	finish_jobs(&finish, 1);
 }
 
-/* None of them can run; each has its own attempts to keep. */
-static void
-settle_all(List *jobs, UjobsCourse *course)
-{
-	UjobsIdentity identity;
-	UjobsVerdict verdict;
-	ListCell   *lc;
-
-	foreach(lc, jobs)
-	{
-		if (ujobs_course_plan(lfirst(lc), course, &verdict) != UJOBS_COURSE_SETTLE)
-			continue;
-		ujobs_identity_enter(&identity);
-		(void) ujobs_job_settle(lfirst(lc), &verdict, GetCurrentTimestamp());
-		ujobs_identity_leave(&identity);
-	}
-}
-
-/* Offered again, for an executor of the new owner. */
-static void
-offer_all(List *jobs)
-{
-	ListCell   *lc;
-
-	foreach(lc, jobs)
-	{
-		UjobsJob   *job = lfirst(lc);
-
-		ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, job->due_at);
-	}
-}
-
-/* Can these jobs, all of one definition, run here?  If not they are dealt with. */
-static bool
-plan_jobs(List *jobs, UjobsCourse *course)
-{
-	UjobsVerdict verdict;
-
-	switch (ujobs_course_plan(linitial(jobs), course, &verdict))
-	{
-		case UJOBS_COURSE_RUN:
-			return true;
-		case UJOBS_COURSE_SETTLE:
-			settle_all(jobs, course);
-			break;
-		case UJOBS_COURSE_FOREIGN:
-			offer_all(jobs);
-			break;
-	}
-	return false;
-}
-
-/* Suspended before its row is due: only if its ticket says that its wait is over. */
-static bool
-is_early(const UjobsJob *job, const UjobsTicket *tickets, int n, TimestampTz now)
-{
-	if (job->state != UJOBS_STATE_SUSPENDED || job->due_at <= now)
-		return false;
-	for (int i = 0; i < n; i++)
-	{
-		if (tickets[i].id == job->id)
-			return (tickets[i].flags & UJOBS_TICKET_WOKEN) == 0;
-	}
-	return true;
-}
-
-static List *
-fetch_jobs(const UjobsTicket *tickets, int n)
-{
-	int64		ids[UJOBS_RING_SIZE];
-	TimestampTz now = GetCurrentTimestamp();
-	List	   *jobs;
-	ListCell   *lc;
-
-	for (int i = 0; i < n; i++)
-		ids[i] = tickets[i].id;
-	jobs = ujobs_job_fetch(ids, n, now);
-	foreach(lc, jobs)
-	{
-		UjobsJob   *job = lfirst(lc);
-
-		if (is_early(job, tickets, n, now))
-			jobs = foreach_delete_current(jobs, lc);
-		else if (!job->resumed)
-			job->attempt++;
-	}
-	return jobs;
-}
-
 static void
 run_transaction(const UjobsTicket *tickets, int n)
 {
@@ -349,7 +261,7 @@ run_transaction(const UjobsTicket *tickets, int n)
 	follow_synchronous_commit();
 	ujobs_worker_begin();
 	MemoryContextSwitchTo(executor.run);
-	jobs = fetch_jobs(tickets, n);
+	jobs = ujobs_admitted_fetch(tickets, n);
 	if (jobs != NIL)
 	{
 		executor.job = linitial(jobs);
@@ -357,7 +269,7 @@ run_transaction(const UjobsTicket *tickets, int n)
 			ereport(ERROR,
 					(errcode(ERRCODE_ADMIN_SHUTDOWN),
 					 errmsg("the executor was terminated each time it ran this job")));
-		if (!plan_jobs(jobs, course))
+		if (!ujobs_admitted_plan(jobs, course))
 			;
 		else if (course->handler.kind == UJOBS_KIND_ATOMIC)
 			run_jobs(jobs, tickets, course);
