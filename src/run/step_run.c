@@ -13,7 +13,6 @@
 #include "store/step_store.h"
 
 #define MAX_NAME 1000			/* bytes */
-#define FOLD_BYTES (64 * 1024 * 1024)	/* of outputs: a jsonb has a limit */
 #define NEAR_BYTES 8192			/* a larger output is read from its row when it is asked for */
 
 typedef struct Bucket
@@ -200,7 +199,7 @@ all_steps(UjobsStepRun *run, const UjobsJob *job)
 static int64
 total_size(const List *steps)
 {
-	int64		bytes = 0;
+	int64		bytes = (int64) list_length(steps) * UJOBS_FOLD_STEP;
 	ListCell   *lc;
 
 	foreach(lc, steps)
@@ -219,7 +218,7 @@ ujobs_step_fold_run(UjobsStepRun *run, const UjobsJob *job, bool kept)
 	List	   *steps = all_steps(run, job);
 	Jsonb	   *folded = NULL;
 
-	if (steps == NIL || (kept && total_size(steps) > FOLD_BYTES))
+	if (steps == NIL || (kept && total_size(steps) > UJOBS_FOLD_MAX))
 		return NULL;
 	if (kept)
 		folded = ujobs_step_fold(steps);
