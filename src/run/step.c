@@ -136,6 +136,13 @@ write_row(const UjobsStep *step)
 	ujobs_step_insert(run.job->id, step);
 }
 
+/* The first step of a woken job makes its row due, so that a crash does not put it to sleep again. */
+static bool
+hold(UjobsStepRun *r)
+{
+	return r->due ? ujobs_job_hold(r->job) : ujobs_job_hold_due(r->job, ujobs_clock_now());
+}
+
 void
 ujobs_step_record(UjobsStepRun *r, UjobsStepEntry *entry, const UjobsStep *step)
 {
@@ -145,10 +152,11 @@ ujobs_step_record(UjobsStepRun *r, UjobsStepEntry *entry, const UjobsStep *step)
 	if (next.seq == 0)
 		next.seq = r->last_seq + 1;
 	ujobs_step_push_snapshot();
-	if (!ujobs_job_hold(r->job))
+	if (!hold(r))
 		ujobs_settle_not_ours();
 	write_row(&next);
 	PopActiveSnapshot();
+	r->due = true;
 	if (r->level == UJOBS_CALL_TOP)
 	{
 		r->committing = true;
@@ -306,6 +314,7 @@ ujobs_step_enter(const UjobsJob *job, UjobsCallLevel level, int64 timeout_ms)
 	run.memory = memory;
 	run.job = job;
 	run.level = level;
+	run.due = level != UJOBS_CALL_TOP || job->due_at <= ujobs_clock_now();
 	run.timeout_ms = timeout_ms;
 	run.nest_level = GetCurrentTransactionNestLevel();
 }

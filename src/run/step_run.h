@@ -42,6 +42,7 @@ typedef struct UjobsStepRun
 	bool		block;			/* active was opened by step_begin */
 	bool		busy;			/* a step's command runs */
 	bool		committing;		/* a step's own commit */
+	bool		due;			/* its row is, or has been made so */
 	bool		unbalanced;		/* a ROLLBACK ended an open block */
 	UjobsStep  *parked;			/* the attempt suspends in this step */
 	UjobsStepWanted wanted;

@@ -680,6 +680,15 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"  from weighed",
 		10, {INT8OID, INT4OID, CHAROID, INT2OID, INT4OID, JSONBOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
 	},
+	[UJOBS_SQL_JOB_HOLD_DUE] = {
+		"job_hold_due",
+		"/* ujobs:job_hold_due */\n"
+		"update ujobs_internal.job\n"
+		"   set due_at = $3\n"
+		" where id = $1\n"
+		"   and revision = $2",
+		3, {INT8OID, INT4OID, TIMESTAMPTZOID}
+	},
 	[UJOBS_SQL_JOB_AWAITED] = {
 		"job_awaited",
 		"/* ujobs:job_awaited */\n"

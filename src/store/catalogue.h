@@ -63,6 +63,7 @@ typedef enum UjobsStatementId
 	/* job_store */
 	UJOBS_SQL_JOB_RETRY,
 	UJOBS_SQL_JOB_END,			/* by partition */
+	UJOBS_SQL_JOB_HOLD_DUE,
 	UJOBS_SQL_JOB_AWAITED,
 
 	/* dispatch_store */

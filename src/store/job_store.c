@@ -35,6 +35,15 @@ ujobs_job_announce(int64 id, int32 definition_id, const char *queue, int16 prior
 	ujobs_wakeup_note(&hint);
 }
 
+/* A suspended one had been due, or woken: if it is neither by its row, its wait is looked at again. */
+void
+ujobs_job_offer(const UjobsJob *job, TimestampTz now)
+{
+	ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, Min(job->due_at, now));
+	if (job->state == UJOBS_STATE_SUSPENDED)
+		ujobs_wakeup_note_wait(job->id);
+}
+
 List *
 ujobs_job_fetch(const int64 *ids, int n, TimestampTz now)
 {
@@ -86,6 +95,22 @@ ujobs_job_hold(const UjobsJob *job)
 	bool		ours = row != NULL && ujobs_table_lock(table, row);
 
 	ujobs_table_close(table);
+	return ours;
+}
+
+bool
+ujobs_job_hold_due(const UjobsJob *job, TimestampTz now)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	bool		ours;
+
+	ujobs_identity_enter(&identity);
+	ujobs_bind(&args, Int64GetDatum(job->id));
+	ujobs_bind(&args, Int32GetDatum(job->revision));
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	ours = ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_HOLD_DUE), &args).rows == 1;
+	ujobs_identity_leave(&identity);
 	return ours;
 }
 

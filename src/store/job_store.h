@@ -30,6 +30,16 @@ extern List *ujobs_job_fetch(const int64 *ids, int n, TimestampTz now);
  */
 extern bool ujobs_job_hold(const UjobsJob *job);
 
+/*
+ * The same for a job that was woken before its row is due, which it is from
+ * now on: should its attempt be interrupted, no wait is there any more to
+ * wake it.
+ */
+extern bool ujobs_job_hold_due(const UjobsJob *job, TimestampTz now);
+
+/* Offers a job again that was interrupted, or could not run here; its row is as it was or due. */
+extern void ujobs_job_offer(const UjobsJob *job, TimestampTz now);
+
 /* One finished attempt of a batch. */
 typedef struct UjobsFinish
 {

@@ -34,11 +34,7 @@ offer_all(List *jobs)
 	ListCell   *lc;
 
 	foreach(lc, jobs)
-	{
-		UjobsJob   *job = lfirst(lc);
-
-		ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, job->due_at);
-	}
+		ujobs_job_offer(lfirst(lc), GetCurrentTimestamp());
 }
 
 bool

@@ -123,7 +123,7 @@ static void
 give_back(const UjobsJob *job)
 {
 	ujobs_worker_begin();
-	ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, job->due_at);
+	ujobs_job_offer(job, GetCurrentTimestamp());
 	ujobs_worker_commit();
 	MemoryContextSwitchTo(executor.run);
 }

@@ -159,6 +159,32 @@ my ($dispatcher) = engine_pids($node, 'ujobs dispatcher');
 $sql->("select pg_terminate_backend($dispatcher); select ujobs.publish_event('crash', '3', '3')");
 is($ends->($ids[2]), 'done 3', 'published while the dispatcher was gone');
 
+# A job that was woken, finished its wait and is interrupted later does not sleep on until the deadline.
+$sql->(<<'SQL');
+create procedure waits_then_works(input jsonb) language plpgsql as $$
+begin
+	call ujobs.step_wait_for_event('wait', 'work', input ->> 'match');
+	call ujobs.step_run('one', 'select nextval(''public.entered'')');
+	perform pg_advisory_lock_shared(61);
+	perform pg_advisory_unlock_shared(61);
+	call ujobs.step_run('two', 'select 2');
+end $$;
+select ujobs.define_job('waits_then_works', 'public.waits_then_works', '{n}');
+SQL
+for my $how (qw(fast immediate terminate cancel))
+{
+	$sql->("begin; select pg_advisory_xact_lock(61); prepare transaction 'gate'");
+	$id = enqueue_job($node, 'waits_then_works', input => "{\"match\": \"$how\"}");
+	wait_until_sql($node, "select state = 'suspended' from ujobs.jobs where id = $id");
+	$sql->("select ujobs.publish_event('work', '1', '$how')");
+	wait_until_sql($node, "select exists (select from pg_locks l join ujobs.workers w using (pid) where locktype = 'advisory' and objid = 61 and not granted and w.job_id = $id)");
+	$node->restart($how) if $how eq 'fast' || $how eq 'immediate';
+	$sql->("select pg_terminate_backend(pid) from ujobs.workers where job_id = $id") if $how eq 'terminate';
+	$sql->("select pg_cancel_backend(pid) from ujobs.workers where job_id = $id") if $how eq 'cancel';
+	$sql->("commit prepared 'gate'");
+	like(job_end($node, $id), qr/^done [12]$/, "a woken job that had finished its wait: $how");
+}
+
 # ---- children ----
 
 $sql->(<<'SQL');
