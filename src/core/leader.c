@@ -1,15 +1,15 @@
 /*
- * leader.c: a session's lock on a part of the schema that no statement locks.
+ * leader.c: an advisory lock of a kind that the SQL functions cannot take.
  */
 #include "postgres.h"
 
-#include "catalog/pg_namespace.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 
 #include "core/leader.h"
 
-#define SCHEDULER 0x756a			/* an object's "column": statements lock 0 */
+#define KIND 3					/* pg_advisory_lock takes kinds 1 and 2 */
+#define SCHEDULER 1
 
 bool
 ujobs_leader_try(Oid schema)
@@ -19,7 +19,7 @@ ujobs_leader_try(Oid schema)
 
 	if (leader)
 		return true;
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, NamespaceRelationId, schema, SCHEDULER);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, schema, SCHEDULER, KIND);
 	leader = LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
 	return leader;
 }

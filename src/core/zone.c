@@ -35,6 +35,23 @@ has_file(const char *name)
 	return true;
 }
 
+/* Looking for the file reads directories: those found before are remembered. */
+static bool
+is_known(const pg_tz *zone, bool remember)
+{
+	static const pg_tz *known[16];
+	static int	next = 0;
+
+	for (int i = 0; i < lengthof(known); i++)
+	{
+		if (known[i] == zone)
+			return true;
+	}
+	if (remember)
+		known[next++ % lengthof(known)] = zone;
+	return false;
+}
+
 const UjobsZone *
 ujobs_zone_find(const char *name)
 {
@@ -43,8 +60,11 @@ ujobs_zone_find(const char *name)
 	if (!is_region(name) || strlen(name) > TZ_STRLEN_MAX)
 		return NULL;
 	zone = pg_tzset(name);
-	if (zone == NULL || !pg_tz_acceptable(zone) || !has_file(name))
+	if (zone == NULL || is_known(zone, false))
+		return zone;
+	if (!pg_tz_acceptable(zone) || !has_file(name))
 		return NULL;
+	(void) is_known(zone, true);
 	return zone;
 }
 

@@ -218,6 +218,7 @@ aim(Shots *shots, UjobsPick *pick, const Shot *from, TimestampTz now)
 	}
 	pick->step.id = rule->task->id;
 	pick->step.revision = rule->task->revision;
+	pick->step.known = rule->task->watermark;
 	pick->step.watermark = now;
 	pick->step.last = pick->due.n > 0 ? at.occurrence : DT_NOBEGIN;
 	pick->step.dropped = pick->due.dropped;

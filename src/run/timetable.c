@@ -211,7 +211,7 @@ compare(UjobsTimetable *table, const UjobsTaskStamp *stamps, int n, int32 *wante
 		entry->seen = table->round;
 		if (entry->rule == NULL || entry->rule->task->revision != stamps[i].revision)
 			wanted[n_wanted++] = stamps[i].id;
-		else if (entry->rule->task->watermark < stamps[i].watermark)
+		else if (entry->rule->task->watermark != stamps[i].watermark)
 		{
 			entry->rule->task->watermark = stamps[i].watermark;
 			schedule_next(table, entry->rule, now);

@@ -1126,7 +1126,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"/* ujobs:task_advance */\n"
 		"with step as (\n"
 		"    select *\n"
-		"      from unnest($1, $2, $3, $4, $5) with ordinality as u (id, revision, watermark, last, dropped, n)\n"
+		"      from unnest($1, $2, $3, $4, $5, $6) with ordinality as u (id, revision, known, watermark, last, dropped, n)\n"
 		"),\n"
 		"held as (\n"
 		"    select s.n, s.watermark, s.last, s.dropped, t.id\n"
@@ -1134,6 +1134,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"      join ujobs_internal.task t\n"
 		"        on t.id = s.id\n"
 		"     where t.revision = s.revision\n"
+		"       and t.watermark = s.known\n"
 		"       and t.watermark < s.watermark\n"
 		"       and not t.paused\n"
 		"       for no key update of t skip locked\n"
@@ -1141,13 +1142,14 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"update ujobs_internal.task t\n"
 		"   set watermark = h.watermark,\n"
 		"       last_occurrence = coalesce(h.last, t.last_occurrence),\n"
-		"       last_fired_at = case when h.last is null then t.last_fired_at else $6 end,\n"
+		"       last_fired_at = case when h.last is null then t.last_fired_at else $7 end,\n"
 		"       dropped = t.dropped + h.dropped,\n"
 		"       broken = null\n"
 		"  from held h\n"
 		" where t.id = h.id\n"
 		"returning h.n",
-		6, {INT4ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, INT8ARRAYOID, TIMESTAMPTZOID}
+		7, {INT4ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, INT8ARRAYOID,
+			TIMESTAMPTZOID}
 	},
 	[UJOBS_SQL_TASK_SET_BROKEN] = {
 		"task_set_broken",

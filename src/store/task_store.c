@@ -183,6 +183,9 @@ bind_steps(UjobsArgs *args, const UjobsTaskStep *steps, int n)
 		values[i] = Int32GetDatum(steps[i].revision);
 	ujobs_bind_array(args, INT4OID, values, NULL, n);
 	for (int i = 0; i < n; i++)
+		values[i] = TimestampTzGetDatum(steps[i].known);
+	ujobs_bind_array(args, TIMESTAMPTZOID, values, NULL, n);
+	for (int i = 0; i < n; i++)
 		values[i] = TimestampTzGetDatum(steps[i].watermark);
 	ujobs_bind_array(args, TIMESTAMPTZOID, values, NULL, n);
 	for (int i = 0; i < n; i++)

@@ -49,6 +49,7 @@ typedef struct UjobsTaskStep
 {
 	int32		id;
 	int32		revision;		/* as known */
+	TimestampTz known;			/* the watermark that the decision began at */
 	TimestampTz watermark;		/* the new one */
 	TimestampTz last;			/* the latest occurrence that fires; DT_NOBEGIN: none does */
 	int64		dropped;
@@ -57,7 +58,7 @@ typedef struct UjobsTaskStep
 
 /*
  * Moves the watermarks, all in one statement, of those that are still what
- * they were: revision, not paused, an older watermark.  The others, and those
+ * they were: revision, watermark, not paused; and only forward.  The others, and those
  * whose row somebody holds locked, are not taken: nothing of them may fire.
  */
 extern void ujobs_task_advance(UjobsTaskStep *steps, int n, TimestampTz now);
