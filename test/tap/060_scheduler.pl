@@ -161,12 +161,12 @@ $sql->(q{select ujobs.drop_task(name) from ujobs.tasks});
 
 $sql->(<<'SQL');
 select ujobs.define_task('dumped', '0 12 * * *', 'UTC', '[["tick", {"n": 8}]]');
-update ujobs_internal.task set watermark = now() - interval '7 days' where name = 'dumped';
 SQL
 $sql->('create database later');
 $node->command_ok([ 'sh', '-c', "pg_dump -Fc -d '" . $node->connstr('postgres') . "' | pg_restore -d '" . $node->connstr('later') . "'" ], 'dumped and restored');
 wait_until_sql($node, q{select exists (select from ujobs.workers where database = 'later' and state like 'paused%')});
 is($node->safe_psql('later', q{select last_fired_at is null from ujobs.tasks}), 't', 'a restored task is silent');
+$node->safe_psql('later', q{update ujobs_internal.task set watermark = now() - interval '7 days'});
 $node->safe_psql('later', 'select ujobs.start_workers()');
 wait_until_sql($node, q{select last_fired_at is not null from ujobs.tasks}, database => 'later');
 is($node->safe_psql('later', q{select count(*), min(run_at) > now() - interval '1 day' from ujobs.jobs where idempotency_key like 'dumped:%'}), '1|t',
