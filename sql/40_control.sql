@@ -87,6 +87,33 @@ read-only.
 
 Example: select ujobs.resume_queue(''mail'');';
 
+create function ujobs.set_queue(queue text, concurrency int default null, per_tenant int default null,
+    rate_per_tenant int default null, rate_window interval default null) returns jsonb
+    language c volatile as 'MODULE_PATHNAME', 'ujobs_sql_set_queue';
+
+comment on function ujobs.set_queue(text, int, int, int, interval) is
+'Sets all limits of a queue and returns them: {queue, concurrency, perTenant,
+ratePerTenant, rateWindowMs}, null being no limit. What is left out becomes
+unlimited.
+
+  queue            its name, 1 to 63 bytes; it need not have any jobs yet
+  concurrency      most running jobs of the queue
+  per_tenant       most running jobs of each tenant in the queue
+  rate_per_tenant  most starts of each tenant in the queue within any rate_window
+  rate_window      1 ms or more; given together with rate_per_tenant
+
+Jobs without a tenant are under concurrency alone. Limits hold exactly in the
+whole database, for executors and for programs outside, from commit on: jobs
+that run when a limit gets smaller finish, and nothing more starts until there
+is room. What is over a limit waits without costing attempts or time; ujobs.why
+names the limit. Inside a priority tenants take turns. Starts are counted in
+memory: after a restart of the engine one more window''s worth may start.
+
+Errors: UJ003 not a queue name, a limit below 1, a rate without a window or the
+other way round; 22004 queue is NULL; 25006 the transaction is read-only.
+
+Example: select ujobs.set_queue(''mail'', concurrency => 20, per_tenant => 2);';
+
 create function ujobs.wait_for_job(id bigint, timeout interval default '1 minute') returns jsonb
     language c volatile as 'MODULE_PATHNAME', 'ujobs_sql_wait_for_job';
 

@@ -14,6 +14,7 @@ revoke execute on function ujobs.pause_task from public;
 revoke execute on function ujobs.resume_task from public;
 revoke execute on function ujobs.pause_queue from public;
 revoke execute on function ujobs.resume_queue from public;
+revoke execute on function ujobs.set_queue from public;
 revoke execute on function ujobs.purge from public;
 revoke execute on function ujobs.drain from public;
 revoke execute on function ujobs.start_workers from public;

@@ -249,6 +249,20 @@ drop_steps(int64 id, const char *step, TimestampTz now)
 }
 
 static void
+announce_restarted(int64 id, int32 definition_id, const UjobsRestarted *restarted, TimestampTz now)
+{
+	UjobsJob	job = {
+		.id = id,
+		.definition_id = definition_id,
+		.queue = restarted->queue,
+		.tenant = restarted->tenant,
+		.priority = restarted->priority
+	};
+
+	ujobs_job_announce(&job, now);
+}
+
+static void
 retry(int64 id, const char *step, UjobsIdentity *identity)
 {
 	TimestampTz now = ujobs_clock_now();
@@ -267,7 +281,7 @@ retry(int64 id, const char *step, UjobsIdentity *identity)
 	if (outcome == UJOBS_RESTART_KEY_HELD)
 		raise_key_held(id, definition, &restarted);
 	drop_steps(id, step, now);
-	ujobs_job_announce(id, where.definition_id, restarted.queue, restarted.priority, now);
+	announce_restarted(id, where.definition_id, &restarted, now);
 }
 
 /* retry(id) and retry_from_step(id, step) */

@@ -222,6 +222,17 @@ ujobs_queue_hash(const char *queue)
 	return hash_bytes((const unsigned char *) queue, strlen(queue));
 }
 
+uint64
+ujobs_tenant_hash(const char *tenant)
+{
+	uint64		hash;
+
+	if (tenant[0] == '\0')
+		return 0;
+	hash = hash_bytes_extended((const unsigned char *) tenant, strlen(tenant), 0);
+	return hash == 0 ? 1 : hash;
+}
+
 bool
 ujobs_shmem_engine_serves(void)
 {

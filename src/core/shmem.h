@@ -55,6 +55,7 @@ typedef struct UjobsHint
 	TimestampTz due_at;
 	int32		definition_id;
 	uint32		queue_hash;		/* ujobs_queue_hash() of the queue's name */
+	uint64		tenant_hash;	/* ujobs_tenant_hash(); 0 = none */
 	int16		priority;
 	uint8		kind;			/* UjobsHintKind */
 } UjobsHint;
@@ -66,6 +67,8 @@ typedef struct UjobsTicket
 	int32		definition_id;
 	int16		flags;
 	int16		batch;			/* how many of its definition may share a transaction */
+	uint64		tenant_hash;	/* with queue_hash: whose units of limits it takes */
+	uint32		queue_hash;
 } UjobsTicket;
 
 typedef enum UjobsSlotState
@@ -199,6 +202,9 @@ extern UjobsArea *ujobs_shmem_area_attached(void);
 
 /* A stable hash of a queue's name, for hints. */
 extern uint32 ujobs_queue_hash(const char *queue);
+
+/* The same of a tenant's, so long that it stands for the name; 0 for "" (none). */
+extern uint64 ujobs_tenant_hash(const char *tenant);
 
 /* Is a dispatcher alive and serving this database? */
 extern bool ujobs_shmem_engine_serves(void);

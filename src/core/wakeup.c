@@ -210,7 +210,7 @@ note_range(const UjobsHint *hint)
 		UjobsHint  *range = &ranges[i];
 
 		if (range->definition_id != hint->definition_id || range->queue_hash != hint->queue_hash ||
-			range->priority != hint->priority)
+			range->tenant_hash != hint->tenant_hash || range->priority != hint->priority)
 			continue;
 		if (hint->due_at < range->due_at || (hint->due_at == range->due_at && hint->id < range->id))
 		{

@@ -119,7 +119,7 @@
  * version of the handler does not come to it any more, wakes nobody.
  */
 #define SUSPENDED_AT \
-	" cross join lateral (select id, definition_id, queue, priority, state, due_at, xmin as writer\n" \
+	" cross join lateral (select id, definition_id, queue, tenant, priority, state, due_at, xmin as writer\n" \
 	"                       from ujobs_internal.job\n" \
 	"                      where id = w.job_id\n" \
 	"                     offset 0) j\n"
@@ -127,7 +127,7 @@
 	"j.state = 's'\n" \
 	"   and j.due_at = w.wake_at\n"
 
-#define MATCHED "select j.id, j.definition_id, j.queue, j.priority, j.writer\n"
+#define MATCHED "select j.id, j.definition_id, j.queue, j.priority, j.writer, j.tenant\n"
 
 /* Wait w is over but for its deadline, whatever it waits for. */
 #define IS_SATISFIED(now) \
@@ -490,7 +490,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"       started_at = null, last_error = null, reason = null\n"
 		" where id = $1\n"
 		"   and state <> 'l'\n"
-		"returning queue, priority",
+		"returning queue, priority, tenant",
 		2, {INT8OID, TIMESTAMPTZOID}
 	},
 	[UJOBS_SQL_CONTROL_REVIVE] = {
@@ -576,6 +576,19 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		" where name = $1\n"
 		"   and paused",
 		1, {TEXTOID}
+	},
+	[UJOBS_SQL_CONTROL_SET_QUEUE] = {
+		"control_set_queue",
+		"/* ujobs:control_set_queue */\n"
+		"insert into ujobs_internal.queue as q (name, concurrency, per_tenant, rate_per_tenant, rate_window)\n"
+		"values ($1, $2, $3, $4, $5)\n"
+		"on conflict (name) do update\n"
+		"   set concurrency = excluded.concurrency, per_tenant = excluded.per_tenant,\n"
+		"       rate_per_tenant = excluded.rate_per_tenant, rate_window = excluded.rate_window\n"
+		" where (q.concurrency, q.per_tenant, q.rate_per_tenant, q.rate_window)\n"
+		"       is distinct from\n"
+		"       (excluded.concurrency, excluded.per_tenant, excluded.rate_per_tenant, excluded.rate_window)",
+		5, {TEXTOID, INT4OID, INT4OID, INT4OID, INTERVALOID}
 	},
 	[UJOBS_SQL_CONTROL_PURGE] = {
 		"control_purge",
@@ -997,7 +1010,8 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"       j.state, j.due_at, j.attempt, j.max_attempts, j.definition_id, j.queue, j.reason,\n"
 		"       j.last_error ->> 'message',\n"
 		"       d.name, d.kind, d.concurrency, d.dropped_at is not null, coalesce(q.paused, false),\n"
-		"       s.name, s.status, s.wake_at, s.event, s.match, s.child_id\n"
+		"       s.name, s.status, s.wake_at, s.event, s.match, s.child_id,\n"
+		"       j.tenant, q.concurrency, q.per_tenant, q.rate_per_tenant, q.rate_window\n"
 		"  from ujobs_internal.job j\n"
 		"  left join ujobs_internal.definition d on d.id = j.definition_id\n"
 		"  left join ujobs_internal.queue q on q.name = j.queue\n"

@@ -144,6 +144,7 @@ ujobs_control_restart(int64 id, TimestampTz now, UjobsIdentity *identity, UjobsR
 		return UJOBS_RESTART_MOVED;
 	out->queue = ujobs_result_text(&result, 0, 0, identity->caller);
 	out->priority = DatumGetInt16(ujobs_result_datum(&result, 0, 1));
+	out->tenant = ujobs_result_text(&result, 0, 2, identity->caller);
 	return UJOBS_RESTART_DONE;
 }
 
@@ -218,6 +219,22 @@ ujobs_control_pause_queue(const char *queue, bool paused)
 
 	ujobs_bind_text(&args, queue);
 	return ujobs_query_run(ujobs_statement(id), &args).rows > 0;
+}
+
+bool
+ujobs_control_set_queue(const char *queue, const UjobsQueueLimits *limits)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_bind_text(&args, queue);
+	ujobs_bind_maybe(&args, Int32GetDatum(limits->concurrency));
+	ujobs_bind_maybe(&args, Int32GetDatum(limits->per_tenant));
+	ujobs_bind_maybe(&args, Int32GetDatum(limits->rate_per_tenant));
+	if (limits->rate_per_tenant == 0)
+		ujobs_bind_null(&args);
+	else
+		ujobs_bind(&args, IntervalPGetDatum(limits->rate_window));
+	return ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_SET_QUEUE), &args).rows > 0;
 }
 
 int64

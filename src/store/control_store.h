@@ -8,6 +8,8 @@
 #ifndef UJOBS_STORE_CONTROL_STORE_H
 #define UJOBS_STORE_CONTROL_STORE_H
 
+#include "utils/timestamp.h"
+
 #include "core/identity.h"
 #include "model/job.h"
 
@@ -82,6 +84,18 @@ extern bool ujobs_control_drop_steps(int64 id, const char *first, TimestampTz no
 
 /* Stores the pause; true when anything changed. */
 extern bool ujobs_control_pause_queue(const char *queue, bool paused);
+
+/* Of a queue; 0 = none. */
+typedef struct UjobsQueueLimits
+{
+	int32		concurrency;
+	int32		per_tenant;
+	int32		rate_per_tenant;
+	Interval   *rate_window;	/* with rate_per_tenant only */
+} UjobsQueueLimits;
+
+/* Stores them all; true when anything changed. */
+extern bool ujobs_control_set_queue(const char *queue, const UjobsQueueLimits *limits);
 
 /* Removes history rows finished before the cutoff, of one queue or (NULL) all. */
 extern int64 ujobs_control_purge(TimestampTz cutoff, const char *queue);

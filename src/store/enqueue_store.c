@@ -56,13 +56,14 @@ run_id_make(pg_uuid_t *id)
 }
 
 static void
-announce(const UjobsEnqueueOptions *options, int64 id, const char *queue)
+announce(const UjobsEnqueueOptions *options, const UjobsEnqueueItem *item, const char *queue)
 {
 	UjobsHint	hint = {
-		.id = id,
+		.id = item->result.id,
 		.due_at = options->run_at,
 		.definition_id = options->definition->id,
 		.queue_hash = ujobs_queue_hash(queue),
+		.tenant_hash = ujobs_tenant_hash(item->tenant),
 		.priority = options->priority,
 		.kind = UJOBS_HINT_JOB
 	};
@@ -184,7 +185,7 @@ replace_holder(UjobsIdentity *identity, const UjobsEnqueueOptions *options, Ujob
 	ujobs_bind(&change, Int16GetDatum(options->priority));
 	ujobs_bind_text(&change, options->traceparent);
 	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_ENQUEUE_REPLACE), &change);
-	announce(options, item->result.id, queue);
+	announce(options, item, queue);
 	return true;
 }
 
@@ -210,7 +211,7 @@ ujobs_enqueue_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 	}
 	ujobs_identity_leave(&identity);
 	if (!item->result.deduped)
-		announce(options, item->result.id, options->queue);
+		announce(options, item, options->queue);
 }
 
 /* ---- many ---- */
@@ -379,7 +380,7 @@ insert_chunk(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n
 			DatumGetInt64(ujobs_result_datum(&result, row, 0)) == items[i]->result.id)
 		{
 			row++;
-			announce(options, items[i]->result.id, options->queue);
+			announce(options, items[i], options->queue);
 		}
 		else
 			taken[n_taken++] = items[i];

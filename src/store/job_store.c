@@ -21,14 +21,15 @@
 #include "store/row.h"
 
 void
-ujobs_job_announce(int64 id, int32 definition_id, const char *queue, int16 priority, TimestampTz due_at)
+ujobs_job_announce(const UjobsJob *job, TimestampTz due_at)
 {
 	UjobsHint	hint = {
-		.id = id,
+		.id = job->id,
 		.due_at = due_at,
-		.definition_id = definition_id,
-		.queue_hash = ujobs_queue_hash(queue),
-		.priority = priority,
+		.definition_id = job->definition_id,
+		.queue_hash = ujobs_queue_hash(job->queue),
+		.tenant_hash = ujobs_tenant_hash(job->tenant),
+		.priority = job->priority,
 		.kind = UJOBS_HINT_JOB
 	};
 
@@ -39,7 +40,7 @@ ujobs_job_announce(int64 id, int32 definition_id, const char *queue, int16 prior
 void
 ujobs_job_offer(const UjobsJob *job, TimestampTz now)
 {
-	ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, Min(job->due_at, now));
+	ujobs_job_announce(job, Min(job->due_at, now));
 	if (job->state == UJOBS_STATE_SUSPENDED)
 		ujobs_wakeup_note_wait(job->id);
 }
@@ -285,7 +286,7 @@ settle_live(const UjobsJob *job, const UjobsVerdict *verdict)
 	ujobs_bind_maybe(&args, TimestampTzGetDatum(verdict->started_at));
 	if (ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_RETRY), &args).rows != 1)
 		return false;
-	ujobs_job_announce(job->id, job->definition_id, job->queue, job->priority, verdict->due_at);
+	ujobs_job_announce(job, verdict->due_at);
 	return true;
 }
 

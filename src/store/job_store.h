@@ -12,8 +12,8 @@
 #include "model/job.h"
 #include "model/ring.h"
 
-/* Note that the row may start at due_at. */
-extern void ujobs_job_announce(int64 id, int32 definition_id, const char *queue, int16 priority, TimestampTz due_at);
+/* Note that the row may start at due_at: reads id, definition_id, queue, tenant and priority of the job. */
+extern void ujobs_job_announce(const UjobsJob *job, TimestampTz due_at);
 
 /*
  * Reads the rows of these ids that may run now, in the order of ids: pending

@@ -21,6 +21,7 @@ typedef struct UjobsMatched
 	int32		definition_id;
 	int16		priority;
 	TransactionId writer;		/* of the row's version */
+	uint64		tenant_hash;
 	char		queue[NAMEDATALEN];
 } UjobsMatched;
 

@@ -1,0 +1,139 @@
+/*
+ * api_queue.c: ujobs.set_queue, the limits of a queue.
+ *
+ * They are rows like everything else: the engine follows at commit.  Jobs that
+ * run when a limit gets smaller finish; nothing more starts until there is room.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+
+#include "api/api_define.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/identity.h"
+#include "store/control_store.h"
+#include "store/definition_store.h"
+
+#define US_PER_MS INT64CONST(1000)
+
+PG_FUNCTION_INFO_V1(ujobs_sql_set_queue);
+
+static void
+refuse(const char *option, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			 errmsg("option \"%s\" has an invalid value", option),
+			 errdetail_internal("%s", detail),
+			 errhint("Give it such a value, or leave it out for no limit.")));
+}
+
+/* 0 = none. */
+static int32
+limit_argument(FunctionCallInfo fcinfo, int number, const char *option)
+{
+	int32		limit;
+
+	if (PG_ARGISNULL(number))
+		return 0;
+	limit = PG_GETARG_INT32(number);
+	if (limit <= 0)
+		refuse(option, psprintf("\"%s\" is %d; it takes 1 or more.", option, limit));
+	return limit;
+}
+
+static void
+read_rate(FunctionCallInfo fcinfo, UjobsQueueLimits *limits)
+{
+	int64		us;
+
+	limits->rate_per_tenant = limit_argument(fcinfo, 3, "rate_per_tenant");
+	if ((limits->rate_per_tenant == 0) != PG_ARGISNULL(4))
+		refuse(PG_ARGISNULL(4) ? "rate_window" : "rate_per_tenant",
+			   "\"rate_per_tenant\" and \"rate_window\" are given together or not at all.");
+	if (PG_ARGISNULL(4))
+		return;
+	limits->rate_window = PG_GETARG_INTERVAL_P(4);
+	us = ujobs_clock_interval_us(limits->rate_window);
+	if (us < US_PER_MS || us == PG_INT64_MAX)
+		refuse("rate_window", "\"rate_window\" is a finite interval of 1 ms or more.");
+}
+
+/* ---- the answer ---- */
+
+static void
+push_key(JsonbParseState **state, const char *name)
+{
+	JsonbValue	key;
+
+	key.type = jbvString;
+	key.val.string.val = pstrdup(name);
+	key.val.string.len = strlen(name);
+	pushJsonbValue(state, WJB_KEY, &key);
+}
+
+static void
+push_text(JsonbParseState **state, const char *name, const char *text)
+{
+	JsonbValue	value;
+
+	push_key(state, name);
+	value.type = jbvString;
+	value.val.string.val = pstrdup(text);
+	value.val.string.len = strlen(text);
+	pushJsonbValue(state, WJB_VALUE, &value);
+}
+
+/* 0 is shown as null: no limit. */
+static void
+push_limit(JsonbParseState **state, const char *name, int64 limit)
+{
+	JsonbValue	value;
+
+	push_key(state, name);
+	value.type = limit == 0 ? jbvNull : jbvNumeric;
+	if (limit != 0)
+		value.val.numeric = int64_to_numeric(limit);
+	pushJsonbValue(state, WJB_VALUE, &value);
+}
+
+static Jsonb *
+describe(const char *queue, const UjobsQueueLimits *limits)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	push_text(&state, "queue", queue);
+	push_limit(&state, "concurrency", limits->concurrency);
+	push_limit(&state, "perTenant", limits->per_tenant);
+	push_limit(&state, "ratePerTenant", limits->rate_per_tenant);
+	push_limit(&state, "rateWindowMs",
+			   limits->rate_per_tenant == 0 ? 0 : ujobs_clock_interval_us(limits->rate_window) / US_PER_MS);
+	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+}
+
+/* set_queue(queue, concurrency, per_tenant, rate_per_tenant, rate_window) */
+Datum
+ujobs_sql_set_queue(PG_FUNCTION_ARGS)
+{
+	char	   *queue = ujobs_options_required(fcinfo, 0, "queue");
+	UjobsQueueLimits limits = {0};
+	UjobsIdentity identity;
+
+	ujobs_options_check_name("queue", queue);
+	limits.concurrency = limit_argument(fcinfo, 1, "concurrency");
+	limits.per_tenant = limit_argument(fcinfo, 2, "per_tenant");
+	read_rate(fcinfo, &limits);
+	PreventCommandIfReadOnly("ujobs.set_queue()");
+	ujobs_identity_enter(&identity);
+	if (ujobs_control_set_queue(queue, &limits))
+		ujobs_definition_invalidate();
+	ujobs_identity_leave(&identity);
+	PG_RETURN_JSONB_P(describe(queue, &limits));
+}
