@@ -91,16 +91,26 @@ select s.*, a.access
  where a.access > 0;
 
 -- Not steps_of: the tables of a function in a view are asked for as the invoker.
-create view ujobs_internal.finished_step with (security_barrier) as
+create view ujobs_internal.folded_step with (security_barrier) as
 select h.id as job_id, s.started_at, s.completed_at, s.seq, s.attempts, s.status, s.name, s.wake_at, s.since,
        s.event_id, s.child_id, s.event, s.match, s.output, s.error, a.access
   from ujobs_internal.job_history h
   left join ujobs_internal.definition d on d.id = h.definition_id
  cross join lateral (select ujobs_internal.row_access(d.owner, d.owner_name, h.enqueued_role) as access
                      offset 0) a
- cross join lateral (select * from ujobs_internal.job_step s where s.job_id = h.id
-                     union all
-                     select * from ujobs_internal.unfold(h.id, h.steps)) s
+ cross join lateral ujobs_internal.unfold(h.id, h.steps) s
+ where h.steps is not null
+   and a.access > 0;
+
+-- Those that were left as rows: without a live job, which are few.
+create view ujobs_internal.left_step with (security_barrier) as
+select s.*, a.access
+  from (select * from ujobs_internal.job_step r
+         where not exists (select from ujobs_internal.job j where j.id = r.job_id)) s
+  join ujobs_internal.job_history h on h.id = s.job_id
+  left join ujobs_internal.definition d on d.id = h.definition_id
+ cross join lateral (select ujobs_internal.row_access(d.owner, d.owner_name, h.enqueued_role) as access
+                     offset 0) a
  where a.access > 0;
 
 create view ujobs.steps with (security_barrier) as
@@ -112,7 +122,9 @@ select s.job_id, s.seq, s.name::text as name, ujobs_internal.step_word(s.status)
        case when s.access > 1 then s.match::text end as match
   from (select * from ujobs_internal.live_step
         union all
-        select * from ujobs_internal.finished_step) s;
+        select * from ujobs_internal.folded_step
+        union all
+        select * from ujobs_internal.left_step) s;
 comment on view ujobs.steps is
 'The remembered steps of durable and external jobs, live ones and those of kept history, in the order of seq within a job. status is completed, sleeping, waiting or failed (the next attempt runs it again). wake_at is the end of a sleep or the deadline of a wait (infinity: none). You see the steps of the jobs that ujobs.jobs shows you; members of pg_monitor see NULL for output, error and match.';
 
