@@ -72,9 +72,11 @@ read_due(const UjobsLaneKey *lane, UjobsCursor *cursor, TimestampTz now, UjobsHe
 	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_DUE), &args);
 	for (uint64 row = 0; row < result.rows; row++)
 	{
-		out[row].id = DatumGetInt64(ujobs_result_datum(&result, row, 0));
-		out[row].due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1));
-		out[row].priority = cursor->priority;
+		out[row] = (UjobsHeapItem) {
+			.id = DatumGetInt64(ujobs_result_datum(&result, row, 0)),
+			.due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1)),
+			.priority = cursor->priority
+		};
 	}
 	if (result.rows > 0)
 	{
@@ -122,9 +124,11 @@ read_future(const UjobsLaneKey *lane, int16 priority, TimestampTz now, int max, 
 	{
 		UjobsHeapItem *due = palloc(sizeof(UjobsHeapItem));
 
-		due->id = DatumGetInt64(ujobs_result_datum(&result, row, 0));
-		due->due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1));
-		due->priority = priority;
+		*due = (UjobsHeapItem) {
+			.id = DatumGetInt64(ujobs_result_datum(&result, row, 0)),
+			.due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1)),
+			.priority = priority
+		};
 		rows = lappend(rows, due);
 	}
 	MemoryContextSwitchTo(old);

@@ -5,7 +5,7 @@ use warnings;
 use Test::More;
 use UjobsTest;
 
-my $jobs = 1280;
+my $jobs = 6400;
 my $node = ujobs_cluster('batches', conf => <<'CONF');
 fsync = on
 ujobs.max_workers = 1
