@@ -101,7 +101,7 @@ as 'MODULE_PATHNAME', 'ujobs_sql_step_wait_for_event';
 
 comment on procedure ujobs.step_wait_for_event(text, text, text, interval, boolean) is
 $$Suspends the job until the event is published, or the timeout is over. It takes the earliest event of that name (and match, if one is given) that is not expired, was published since the job was enqueued, and was not taken by another step of this job. ujobs.step_result(name) is its payload, NULL after a timeout.
-name: unique in an attempt. event, match: 1 to 1000 bytes; match NULL takes any. timeout: not negative, NULL waits for ever. required: a timeout fails the attempt (UJ014) instead; the next one waits anew.
+name: unique in an attempt. event: 1 to 1000 bytes; match: at most 1000, NULL takes any. timeout: not negative, NULL waits for ever. required: a timeout fails the attempt (UJ014) instead; the next one waits anew.
 Errors: UJ014; UJ003 a bad name or timeout; UJ012, UJ013, UJ015, UJ016, UJ026 as step_run; 22004.
 Example: CALL ujobs.step_wait_for_event('approval', 'order_approved', 'order 7', '2 days');$$;
 comment on procedure ujobs.step_wait_for_event(text, text, text, interval, boolean, jsonb) is

@@ -381,6 +381,21 @@ ujobs_step_suspended(const ErrorData *error, UjobsVerdict *verdict)
 	return true;
 }
 
+/* A job waits in one place: others were left behind by a handler that was replaced. */
+static void
+drop_other_waits(int64 job_id, const char *parked)
+{
+	ListCell   *lc;
+
+	foreach(lc, run.entries)
+	{
+		UjobsStepEntry *entry = lfirst(lc);
+
+		if (entry->step.status == UJOBS_STEP_WAITING && !entry->used && strcmp(entry->step.name, parked) != 0)
+			ujobs_step_delete(job_id, entry->step.seq);
+	}
+}
+
 static void
 settle_parked(int64 job_id)
 {
@@ -388,6 +403,7 @@ settle_parked(int64 job_id)
 
 	if (step.seq == 0)
 		step.seq = run.last_seq + 1;
+	drop_other_waits(job_id, step.name);
 	write_row(&step);
 	if (step.status == UJOBS_STEP_WAITING)
 	{

@@ -82,22 +82,22 @@ ujobs_step_sleep(const UjobsStepCall *call, const char *name, const char *what, 
 /* ---- waiting ---- */
 
 static void
-check_word(const char *what, const char *word)
+check_word(const char *what, const char *word, size_t least)
 {
-	if (word[0] == '\0' || strlen(word) > MAX_WORD)
+	if (strlen(word) < least || strlen(word) > MAX_WORD)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 				 errmsg("invalid %s", what),
 				 errdetail("It has %zu bytes.", strlen(word)),
-				 errhint("Use 1 to %d bytes.", MAX_WORD)));
+				 errhint("Use %zu to %d bytes.", least, MAX_WORD)));
 }
 
 void
 ujobs_step_check_event(const char *event, const char *match)
 {
-	check_word("name of an event", event);
+	check_word("name of an event", event, 1);
 	if (match != NULL)
-		check_word("match of an event", match);
+		check_word("match of an event", match, 0);
 }
 
 static void

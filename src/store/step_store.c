@@ -164,6 +164,17 @@ ujobs_step_update(int64 job_id, const UjobsStep *step)
 }
 
 void
+ujobs_step_delete(int64 job_id, int32 seq)
+{
+	Relation	table = ujobs_table_open("job_step", UJOBS_TABLE_WRITE);
+	HeapTuple	row = ujobs_table_fetch_member(table, job_id, seq);
+
+	if (row != NULL)
+		(void) ujobs_table_delete(table, row);
+	ujobs_table_close(table);
+}
+
+void
 ujobs_step_forget(int64 job_id)
 {
 	Relation	table = ujobs_table_open("job_step", UJOBS_TABLE_WRITE);

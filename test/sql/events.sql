@@ -183,3 +183,20 @@ drop schema events_app cascade;
 revoke execute on function ujobs.define_job, ujobs.drain from events_owner;
 drop role events_app, events_member, events_owner;
 delete from ujobs_internal.event where name like 'events%';
+
+-- A handler was replaced while its job waited: the wait it left behind wakes nobody.
+begin;
+create procedure events_replaced(input jsonb) language plpgsql as
+    $$ begin call ujobs.step_wait_for_event('before', 'events_before', '', null); end $$;
+select ujobs.define_job('events_replaced', 'public.events_replaced', '{n}', queue => 'events_replaced') ->> 'kind' as kind;
+select deduped from ujobs.enqueue('events_replaced', '{"n": 1}');
+select outcome from ujobs.drain('events_replaced');
+create or replace procedure events_replaced(input jsonb) language plpgsql as
+    $$ begin call ujobs.step_wait_for_event('after', 'events_after', '', null); end $$;
+select ujobs.publish_event('events_before', '{}', '') is not null as published;
+select outcome from ujobs.drain('events_replaced');
+select s.name, s.status, s.wake_at from ujobs.steps s join ujobs.jobs j on j.id = s.job_id where j.queue = 'events_replaced';
+select outcome from ujobs.drain('events_replaced');
+select ujobs.publish_event('events_after', '{}', '') is not null as published;
+select outcome from ujobs.drain('events_replaced');
+rollback;
