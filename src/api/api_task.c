@@ -50,7 +50,7 @@ refuse_option(const char *option, const char *detail, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/* Each job must be there, may be enqueued by the caller, and renders its key: now, and not at night. */
+/* Each job must be there, may be enqueued by the caller, takes the input and renders its key: now, and not at night. */
 static void
 check_entries(const UjobsTaskEntry *entries, int n)
 {
@@ -65,6 +65,7 @@ check_entries(const UjobsTaskEntry *entries, int n)
 					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 					 errmsg("permission denied for job \"%s\"", definition->name),
 					 errhint("The owner can grant it with ujobs.grant_enqueue.")));
+		ujobs_entry_check(definition, entries[i].input);
 		(void) ujobs_entry_tenant(definition, entries[i].input);
 		(void) ujobs_entry_key(definition, entries[i].input);
 	}

@@ -8,8 +8,10 @@
 #include "utils/json.h"
 #include "utils/timestamp.h"
 
+#include "model/json_schema.h"
 #include "model/template.h"
 #include "run/entry.h"
+#include "store/definition_store.h"
 
 char *
 ujobs_entry_tenant(const UjobsDefinition *definition, Jsonb *input)
@@ -23,6 +25,15 @@ char *
 ujobs_entry_key(const UjobsDefinition *definition, Jsonb *input)
 {
 	return ujobs_template_render(definition->key_parsed, input, "idempotency_key", UJOBS_MAX_KEY_BYTES);
+}
+
+void
+ujobs_entry_check(const UjobsDefinition *definition, Jsonb *input)
+{
+	const UjobsSchema *schema = ujobs_definition_schema(definition);
+
+	if (schema != NULL)
+		ujobs_schema_require(schema, definition->name, input, 0);
 }
 
 Jsonb *

@@ -10,6 +10,9 @@
 extern char *ujobs_entry_tenant(const UjobsDefinition *definition, Jsonb *input);
 extern char *ujobs_entry_key(const UjobsDefinition *definition, Jsonb *input);
 
+/* Raises UJ004 when the input does not satisfy the definition's schema. */
+extern void ujobs_entry_check(const UjobsDefinition *definition, Jsonb *input);
+
 /* The input of the job that calls a task's enqueue_fn: {task, occurrence, epochMs}. */
 extern Jsonb *ujobs_entry_of_occurrence(const char *task, TimestampTz occurrence);
 

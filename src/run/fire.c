@@ -161,6 +161,7 @@ shoot_entries(Shots *shots, const UjobsRule *rule, const Shot *aim)
 		const UjobsDefinition *definition = definition_for(rule->entries[i].job);
 		Jsonb	   *input = rule->entries[i].input;
 
+		ujobs_entry_check(definition, input);
 		shoot(shots, aim, definition, input);
 		shots->shot[shots->n - 1].item.key =
 			ujobs_task_key(rule->task->name, aim->occurrence, ujobs_entry_key(definition, input));

@@ -3,6 +3,7 @@
 use strict;
 use warnings;
 
+use FindBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -58,5 +59,14 @@ wait_until_sql($node, "select count(*) filter (where by = 'pg_cron') = count(*) 
 is($said->('ujobs'), $said->('pg_cron'), scalar(@schedules) . ' schedules: the same minutes');
 cmp_ok($sql->("select count(distinct schedule) from ran where by = 'ujobs' and $watched"), '<', scalar @schedules, 'some of them silent in both');
 is($sql->("select count(*) from (select from ran where $watched group by by, schedule, minute having count(*) > 1) twice"), '0', 'and none ran twice');
+
+# What docs/from-pg_cron.md gives to those who move over.
+my $root = readlink("$FindBin::Bin") // $FindBin::Bin;
+$root =~ s{/test/minutes$}{};
+my ($query) = slurp_file("$root/docs/from-pg_cron.md") =~ /^## Moving over.*^```sql\n(.*?)^```$/ms;
+$sql->('select ujobs.drop_task(name) from ujobs.tasks; select ujobs.drop_job(name, force => true) from ujobs.definitions');
+$sql->($sql->($query));
+is($sql->('select count(*) from ujobs.tasks t join ujobs.definitions d using (name) join cron.job j on j.jobname = name where t.cron = j.schedule and d.handler = j.command'),
+	scalar @schedules, 'the page on moving over moves all of them');
 
 done_testing();

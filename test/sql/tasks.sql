@@ -216,6 +216,12 @@ update ujobs_internal.task set owner_name = 'tasks_owner' where name = 'tasks_go
 select ujobs.revoke_enqueue('tasks_work', 'tasks_owner');
 select ujobs_internal.fire_due_tasks();
 select name, last_occurrence, broken from ujobs.tasks where name like 'tasks%' order by name;
+-- A stricter schema is found out when the task is due, and when one is defined.
+select ujobs.define_job('tasks_third', 'tasks.work', 'third', input_schema => '{"required": ["x"]}', replace => true) ->> 'name';
+set local ujobs.clock = '2026-03-13 00:00Z';
+select ujobs_internal.fire_due_tasks();
+select last_occurrence, broken from ujobs.tasks where name = 'tasks_jobless';
+select * from tasks.try($$ujobs.define_task('tasks_more', '0 0 * * *', 'UTC', '[["tasks_third", {"y": 1}]]')$$);
 rollback;
 
 -- Whose task it is.

@@ -174,6 +174,29 @@ is($node->safe_psql('later', q{select count(*), min(run_at) > now() - interval '
 $sql->('drop database later with (force)');
 $sql->(q{select ujobs.drop_task('dumped')});
 
+# ---- a copy of the database, and the extension made anew ----
+
+$sql->(q{select ujobs.define_task('copied', '* * * * * *', 'UTC', '[["tick", {"n": 8}]]')});
+$fires_after->('copied', $now->());
+is(sql_state($node, 'create database copy template postgres', database => 'template1'), '', 'CREATE DATABASE ... TEMPLATE while a task of every second fires');
+my $copied = $now->();
+$fires_after->('copied', $copied);
+is($node->safe_psql('copy', "select coalesce(last_occurrence < $copied, true) from ujobs.tasks where name = 'copied'"), 't',
+	'the original goes on, the copy is silent');
+$sql->('drop database copy with (force)');
+$sql->('create database other; ');
+$node->safe_psql('other', 'create extension ujobs');
+$node->safe_psql('other', q{create function tick(input jsonb) returns jsonb language sql return null::jsonb});
+for my $turn ('first', 'again')
+{
+	$node->safe_psql('other', q{select ujobs.define_job('tick', 'public.tick', 'k:{n}'); select ujobs.define_task('anew', '* * * * * *', 'UTC', '[["tick", {"n": 1}]]')});
+	wait_until_sql($node, q{select last_fired_at is not null from ujobs.tasks}, database => 'other');
+	$node->safe_psql('other', 'drop extension ujobs; create extension ujobs');
+	pass("DROP EXTENSION while a task of every second fires, $turn");
+}
+is(sql_state($node, 'drop database other with (force)'), '', 'DROP DATABASE');
+$sql->(q{select ujobs.drop_task('copied')});
+
 # ---- ten thousand at one instant ----
 
 $sql->(q{select ujobs.stop_workers()});
