@@ -12,6 +12,7 @@
 
 #include "fmgr.h"
 
+#include "core/compat.h"
 #include "model/job.h"
 #include "store/define_store.h"
 
@@ -48,8 +49,8 @@ extern void ujobs_define_command_check(const char *command);
 extern const UjobsDefinition *ujobs_define_find(const char *name);
 
 /* UJ011 and 42501, for those who looked for themselves. */
-extern void ujobs_define_refuse_unknown(const char *name) pg_attribute_noreturn();
-extern void ujobs_define_refuse_owner(const char *name) pg_attribute_noreturn();
+pg_noreturn extern void ujobs_define_refuse_unknown(const char *name);
+pg_noreturn extern void ujobs_define_refuse_owner(const char *name);
 
 /*
  * Stores a checked draft: new, the same, or with replace another; UJ005

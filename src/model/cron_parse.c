@@ -107,12 +107,14 @@ lower(char c)
 static bool
 is_word(Piece piece, const char *word)
 {
-	for (int i = 0; i < piece.length; i++)
+	int			i = 0;
+
+	for (; i < piece.length && word[i] != '\0'; i++)
 	{
-		if (word[i] == '\0' || lower(piece.at[i]) != word[i])
+		if (lower(piece.at[i]) != word[i])
 			return false;
 	}
-	return word[piece.length] == '\0';
+	return i == piece.length && word[i] == '\0';
 }
 
 static bool

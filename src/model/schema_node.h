@@ -15,6 +15,7 @@
 #include "nodes/pg_list.h"
 #include "utils/numeric.h"
 
+#include "core/compat.h"
 #include "model/json_schema.h"
 #include "model/schema_pattern.h"
 
@@ -161,8 +162,8 @@ typedef struct UjobsSchemaReader
 } UjobsSchemaReader;
 
 /* Raises UJ003: at this place this keyword ... */
-extern void ujobs_schema_refuse(const UjobsSchemaNode *node, const char *keyword, const char *reason,
-								const char *hint) pg_attribute_noreturn();
+pg_noreturn extern void ujobs_schema_refuse(const UjobsSchemaNode *node, const char *keyword, const char *reason,
+								const char *hint);
 
 /* The schema `value` at the place below `outer`, and all in it.  step NULL: directly below the keyword. */
 extern UjobsSchemaNode *ujobs_schema_read(UjobsSchemaReader *reader, const UjobsSchemaNode *outer,

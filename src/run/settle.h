@@ -4,6 +4,7 @@
 #ifndef UJOBS_RUN_SETTLE_H
 #define UJOBS_RUN_SETTLE_H
 
+#include "core/compat.h"
 #include "store/job_store.h"
 
 /* last_error as stored: sqlstate, name, message, detail, hint, context, each capped. */
@@ -25,7 +26,7 @@ extern void ujobs_settle_missing(const UjobsJob *job, const char *what, Timestam
 extern void ujobs_settle_dropped(const UjobsJob *job, UjobsVerdict *verdict);
 
 /* The row is gone or changed: raises, so that nothing of the attempt happened. */
-extern void ujobs_settle_not_ours(void) pg_attribute_noreturn();
+pg_noreturn extern void ujobs_settle_not_ours(void);
 
 /* A made-up error, for failures that are not exceptions of the handler. */
 extern ErrorData *ujobs_settle_make_error(int sqlerrcode, const char *message);

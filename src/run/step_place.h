@@ -6,6 +6,8 @@
 
 #include "postgres.h"
 
+#include "core/compat.h"
+
 typedef enum UjobsPlace
 {
 	UJOBS_PLACE_ATOMIC_JOB,		/* its handler is a function or command */
@@ -18,10 +20,10 @@ typedef enum UjobsPlace
 } UjobsPlace;
 
 /* Raises UJ016; name may be NULL. */
-extern void ujobs_step_refuse(UjobsPlace place, const char *name) pg_attribute_noreturn();
+pg_noreturn extern void ujobs_step_refuse(UjobsPlace place, const char *name);
 
 /* Raises UJ015. */
-extern void ujobs_step_refuse_outside(const char *function) pg_attribute_noreturn();
+pg_noreturn extern void ujobs_step_refuse_outside(const char *function);
 
 /*
  * Reads from the PL/pgSQL frames why a call cannot commit, and refuses it.

@@ -9,6 +9,7 @@
 
 #include "utils/hsearch.h"
 
+#include "core/compat.h"
 #include "run/step.h"
 
 typedef struct UjobsStepEntry
@@ -89,6 +90,6 @@ extern void ujobs_step_record(UjobsStepRun *run, UjobsStepEntry *entry, const Uj
 extern void ujobs_step_draft(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
 
 /* Unwinds the handler: the job goes on when the step is due. */
-extern void ujobs_step_park(UjobsStepRun *run, const UjobsStep *step) pg_attribute_noreturn();
+pg_noreturn extern void ujobs_step_park(UjobsStepRun *run, const UjobsStep *step);
 
 #endif							/* UJOBS_RUN_STEP_RUN_H */
