@@ -52,7 +52,7 @@ refuse_option(const char *option, const char *detail, const char *hint)
 
 /* Each job must be there, may be enqueued by the caller, takes the input and renders its key: now, and not at night. */
 static void
-check_entries(const UjobsTaskEntry *entries, int n)
+check_entries(const char *task, const UjobsTaskEntry *entries, int n)
 {
 	if (n == 0)
 		refuse_option("enqueue", "The list is empty.", "Name at least one job, such as [[\"send_digest\", {}]].");
@@ -67,7 +67,7 @@ check_entries(const UjobsTaskEntry *entries, int n)
 					 errhint("The owner can grant it with ujobs.grant_enqueue.")));
 		ujobs_entry_check(definition, entries[i].input);
 		(void) ujobs_entry_tenant(definition, entries[i].input);
-		(void) ujobs_entry_key(definition, entries[i].input);
+		(void) ujobs_task_key(task, ujobs_clock_now(), ujobs_entry_key(definition, entries[i].input));
 	}
 }
 
@@ -87,7 +87,7 @@ read_what(FunctionCallInfo fcinfo, UjobsTask *task)
 		return;
 	}
 	n = ujobs_task_entries_read(PG_GETARG_JSONB_P(3), "enqueue", &entries);
-	check_entries(entries, n);
+	check_entries(task->name, entries, n);
 	task->enqueue = ujobs_task_entries_to_jsonb(entries, n);
 }
 
@@ -194,7 +194,7 @@ keep_watermark(const UjobsTask *stored, UjobsTask *asked)
 		asked->watermark = stored->watermark;
 }
 
-/* Returns whether anything changed. */
+/* Returns whether anything changed; the owner stays. */
 static bool
 redefine(const UjobsTask *stored, UjobsTask *asked, bool replace)
 {
@@ -202,15 +202,17 @@ redefine(const UjobsTask *stored, UjobsTask *asked, bool replace)
 
 	if (option == NULL && !has_privs_of_role(asked->owner, ujobs_definition_role(stored->owner, stored->owner_name)))
 		option = "owner";
-	if (option == NULL)
-		return false;
-	if (!replace)
+	if (option != NULL && !replace)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(DEFINITION_CONFLICT)),
 				 errmsg("task \"%s\" is already defined with other options", asked->name),
 				 errdetail("The existing task has another %s.", option),
 				 errhint("Pass replace => true to change the task, or choose another name.")));
 	own_required(stored, asked->owner);
+	asked->owner = stored->owner;
+	asked->owner_name = stored->owner_name;
+	if (option == NULL)
+		return false;
 	keep_watermark(stored, asked);
 	ujobs_task_update(stored->id, asked);
 	return true;
@@ -265,7 +267,6 @@ define_function_job(const UjobsTask *task)
 	draft.queue = "default";
 	draft.batch = 1;
 	draft.description = psprintf("Calls the enqueue_fn of task \"%s\".", task->name);
-	ujobs_define_check_login(task->owner, UJOBS_KIND_ATOMIC);
 	ujobs_define_store(&draft, false);
 }
 
@@ -344,13 +345,11 @@ ujobs_sql_define_task(PG_FUNCTION_ARGS)
 	if (task.enqueue_fn != NULL)
 		ujobs_define_check_login(task.owner, UJOBS_KIND_ATOMIC);
 	if (store(&task, !PG_ARGISNULL(9) && PG_GETARG_BOOL(9), &had_function))
-	{
-		if (task.enqueue_fn != NULL)
-			define_function_job(&task);
-		else if (had_function)
-			ujobs_define_drop_forced(ujobs_task_job_name(task.name));
 		ujobs_task_note_changed();
-	}
+	if (task.enqueue_fn != NULL)
+		define_function_job(&task); /* also when somebody dropped it */
+	else if (had_function)
+		ujobs_define_drop_forced(ujobs_task_job_name(task.name));
 	PG_RETURN_DATUM(describe(task.name));
 }
 

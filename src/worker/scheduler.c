@@ -110,7 +110,10 @@ birth(Oid database)
 	SetConfigOption("lock_timeout", "200ms", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
-/* One piece of housekeeping in its own transaction; what fails is tried again next round. */
+/*
+ * One piece of housekeeping in its own transaction; what fails is tried again
+ * next round.  Tasks that came due meanwhile do not wait for the next piece.
+ */
 static void
 try_piece(const char *what, void (*piece) (TimestampTz now))
 {
@@ -135,6 +138,7 @@ try_piece(const char *what, void (*piece) (TimestampTz now))
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(memory);
+	(void) ujobs_cron_round(engine);
 }
 
 /* Did history go since the steps that it left were looked for? */

@@ -47,6 +47,7 @@ select said from unnest(array[
     $$ujobs.define_task('t', '* * * * *', 'UTC', '[["tasks_work", {"m": 1}]]')$$,
     $$ujobs.define_task('t', '* * * * *', 'UTC', '[["tasks_work", {"n": 1}]]', catch_up => 'all')$$,
     $$ujobs.define_task('t', '* * * * *', 'UTC', '[["tasks_work", {"n": 1}]]', max_catch_up => 0)$$,
+    $$ujobs.define_task('t', '* * * * *', 'UTC', format('[["tasks_work", {"n": "%s"}]]', repeat('9', 990))::jsonb)$$,
     $$ujobs.define_task('t', '* * * * *', 'UTC', enqueue_fn => 'tasks.missing')$$,
     $$ujobs.define_task('t', '* * * * *', 'UTC', enqueue_fn => 'tasks.work')$$,
     $$ujobs.define_task('t', '* * * * *', 'UTC', enqueue_fn => 'tasks.wrong')$$,
@@ -172,6 +173,14 @@ set local ujobs.clock = '2026-03-14 00:00Z';
 select ujobs.pause_task('tasks_a');
 select ujobs_internal.fire_due_tasks();
 select name, outcome, error from ujobs.drain(max_jobs => 1);
+-- The job that was dropped is back with the same definition.
+select ujobs.drop_job('task:tasks_fn', force => true);
+set local ujobs.clock = '2026-03-15 00:00Z';
+select ujobs_internal.fire_due_tasks();
+select broken from ujobs.tasks where name = 'tasks_fn';
+select ujobs.define_task('tasks_fn', '0 0 * * *', 'UTC', enqueue_fn => 'tasks.nonsense') ->> 'jobs';
+select ujobs_internal.fire_due_tasks();
+select broken from ujobs.tasks where name = 'tasks_fn';
 -- Without the function there is no job for it either.
 select ujobs.define_task('tasks_fn', '0 0 * * *', 'UTC', '[["tasks_work", {"n": 9}]]', replace => true) -> 'jobs';
 select name, state from ujobs.jobs where name like 'task:%' order by id;
