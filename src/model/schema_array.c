@@ -6,11 +6,11 @@
 #include "model/schema_node.h"
 
 /* An item and where it stands, to be sorted. */
-typedef struct Item
+typedef struct Numbered
 {
 	JsonbValue	value;
 	int			index;
-} Item;
+} Numbered;
 
 static bool
 check_size(const UjobsSchemaVisit *v)
@@ -120,8 +120,8 @@ check_contains(const UjobsSchemaVisit *v)
 static int
 compare_items(const void *a, const void *b)
 {
-	const Item *x = a;
-	const Item *y = b;
+	const Numbered *x = a;
+	const Numbered *y = b;
 	int			order = ujobs_schema_compare(&x->value, &y->value);
 
 	return order != 0 ? order : x->index - y->index;
@@ -132,16 +132,16 @@ check_unique(const UjobsSchemaVisit *v)
 {
 	int			n = JsonContainerSize(v->value->val.binary.data);
 	JsonbIterator *iterator;
-	Item	   *items;
+	Numbered   *items;
 	bool		fits = true;
 
 	if (!v->node->unique_items || n < 2)
 		return true;
 	iterator = JsonbIteratorInit(v->value->val.binary.data);
-	items = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Item));
+	items = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Numbered));
 	for (int i = 0; i < n && next_item(&iterator, &items[i].value); i++)
 		items[i].index = i;
-	qsort(items, n, sizeof(Item), compare_items);
+	qsort(items, n, sizeof(Numbered), compare_items);
 	for (int i = 1; i < n && fits; i++)
 	{
 		if (ujobs_schema_compare(&items[i - 1].value, &items[i].value) == 0)
