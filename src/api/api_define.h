@@ -12,7 +12,7 @@
 
 #include "fmgr.h"
 
-#include "core/compat.h"
+#include "core/noreturn.h"
 #include "model/job.h"
 #include "store/define_store.h"
 

@@ -27,11 +27,6 @@
 #error "ujobs needs PostgreSQL 15 or newer"
 #endif
 
-#if PG_VERSION_NUM < 180000
-/* Before the declaration, since 18. */
-#define pg_noreturn pg_attribute_noreturn()
-#endif
-
 #if PG_VERSION_NUM < 160000
 /* object_aclcheck: one function for every catalog, since 16. */
 static inline AclResult

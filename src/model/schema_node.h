@@ -15,7 +15,7 @@
 #include "nodes/pg_list.h"
 #include "utils/numeric.h"
 
-#include "core/compat.h"
+#include "core/noreturn.h"
 #include "model/json_schema.h"
 #include "model/schema_pattern.h"
 

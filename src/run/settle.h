@@ -4,7 +4,7 @@
 #ifndef UJOBS_RUN_SETTLE_H
 #define UJOBS_RUN_SETTLE_H
 
-#include "core/compat.h"
+#include "core/noreturn.h"
 #include "store/job_store.h"
 
 /* last_error as stored: sqlstate, name, message, detail, hint, context, each capped. */

@@ -6,7 +6,7 @@
 
 #include "postgres.h"
 
-#include "core/compat.h"
+#include "core/noreturn.h"
 
 typedef enum UjobsPlace
 {

@@ -9,7 +9,7 @@
 
 #include "utils/hsearch.h"
 
-#include "core/compat.h"
+#include "core/noreturn.h"
 #include "run/step.h"
 
 typedef struct UjobsStepEntry
