@@ -99,8 +99,10 @@ ujobs_step_here(const UjobsStepCall *call, const char *name)
 		ujobs_step_refuse(UJOBS_PLACE_STEP, name);
 	if (GetCurrentTransactionNestLevel() != run.nest_level)
 		ujobs_step_refuse(UJOBS_PLACE_EXCEPTION, name);
-	if (call->procedure && (call->atomic || run.level == UJOBS_CALL_NESTED))
-		ujobs_step_check_frames(name, run.level == UJOBS_CALL_NESTED);
+	if (call->procedure && run.level == UJOBS_CALL_NESTED)
+		ujobs_step_check_frames(name, &run.ground);
+	else if (call->procedure && call->atomic)
+		ujobs_step_refuse_frames(name, &run.ground);
 	return &run;
 }
 
@@ -317,6 +319,7 @@ ujobs_step_enter(const UjobsJob *job, UjobsCallLevel level, int64 timeout_ms)
 	run.due = level != UJOBS_CALL_TOP || job->due_at <= ujobs_clock_now();
 	run.timeout_ms = timeout_ms;
 	run.nest_level = GetCurrentTransactionNestLevel();
+	ujobs_step_ground_note(&run.ground);
 }
 
 void

@@ -7,7 +7,9 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "utils/elog.h"
+#include "utils/guc.h"
 
 #include "core/error.h"
 #include "run/step_place.h"
@@ -96,6 +98,8 @@ place_of(const char *frames)
 		size_t		length = strcspn(line, "\n");
 		const char *statement = statement_of(line, length);
 
+		if (strncmp(line, "SQL function ", 13) == 0)
+			return UJOBS_PLACE_LANGUAGE;
 		if (statement != NULL)
 		{
 			if (strncmp(statement, "EXECUTE", 7) == 0)
@@ -110,13 +114,86 @@ place_of(const char *frames)
 	return place;
 }
 
-void
-ujobs_step_check_frames(const char *name, bool lenient)
+/* Where the handler's outermost frame points on to its caller's. */
+static ErrorContextCallback **
+end_of_frames(const UjobsStepGround *ground)
 {
-	UjobsPlace	place = place_of(GetErrorContextStack());
+	ErrorContextCallback **frame = &error_context_stack;
 
-	if (lenient && place == UJOBS_PLACE_UNKNOWN)
-		return;
+	while (*frame != NULL && *frame != ground->frame)
+		frame = &(*frame)->previous;
+	return frame;
+}
+
+/* The handler's own, without those of a client that called drain. */
+static char *
+frames_since(const UjobsStepGround *ground)
+{
+	ErrorContextCallback **volatile end = end_of_frames(ground);
+	char	   *frames = NULL;
+
+	*end = NULL;
+	PG_TRY();
+	{
+		frames = GetErrorContextStack();
+	}
+	PG_FINALLY();
+	{
+		*end = ground->frame;
+	}
+	PG_END_TRY();
+	return frames;
+}
+
+/* In English, whatever the session's language: the frames are read, not shown. */
+static UjobsPlace
+place_since(const UjobsStepGround *ground)
+{
+	int			level = NewGUCNestLevel();
+	UjobsPlace	place;
+
+	(void) set_config_option("lc_messages", "C", PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	place = place_of(frames_since(ground));
+	AtEOXact_GUC(false, level);
+	return place;
+}
+
+void
+ujobs_step_refuse_frames(const char *name, const UjobsStepGround *ground)
+{
+	UjobsPlace	place = place_since(ground);
+
 	/* All frames are CALLs: a SECURITY DEFINER or SET clause on the way. */
 	ujobs_step_refuse(place == UJOBS_PLACE_UNKNOWN ? UJOBS_PLACE_FUNCTION : place, name);
+}
+
+void
+ujobs_step_ground_note(UjobsStepGround *ground)
+{
+	ground->frame = error_context_stack;
+	GetUserIdAndSecContext(&ground->user, &ground->security_context);
+	ground->guc_level = NewGUCNestLevel();
+	AtEOXact_GUC(false, ground->guc_level);
+}
+
+/* SET ROLE changes the user alone, and is refused where the context says so. */
+static bool
+is_elsewhere(const UjobsStepGround *ground)
+{
+	UjobsStepGround here;
+
+	ujobs_step_ground_note(&here);
+	return here.guc_level != ground->guc_level || here.security_context != ground->security_context ||
+		(here.user != ground->user && (ground->security_context & SECURITY_LOCAL_USERID_CHANGE));
+}
+
+void
+ujobs_step_check_frames(const char *name, const UjobsStepGround *ground)
+{
+	UjobsPlace	place = place_since(ground);
+
+	if (place == UJOBS_PLACE_UNKNOWN && is_elsewhere(ground))
+		place = UJOBS_PLACE_FUNCTION;
+	if (place != UJOBS_PLACE_UNKNOWN)
+		ujobs_step_refuse(place, name);
 }

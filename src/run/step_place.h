@@ -25,11 +25,24 @@ pg_noreturn extern void ujobs_step_refuse(UjobsPlace place, const char *name);
 /* Raises UJ015. */
 pg_noreturn extern void ujobs_step_refuse_outside(const char *function);
 
+/* Where the handler was called, and what a SECURITY DEFINER or SET clause changes. */
+typedef struct UjobsStepGround
+{
+	ErrorContextCallback *frame;	/* the innermost of the caller */
+	Oid			user;
+	int			security_context;
+	int			guc_level;
+} UjobsStepGround;
+
+extern void ujobs_step_ground_note(UjobsStepGround *ground);
+
+/* Reads from the handler's frames why a call cannot commit, and refuses it. */
+extern void ujobs_step_refuse_frames(const char *name, const UjobsStepGround *ground) pg_attribute_noreturn();
+
 /*
- * Reads from the PL/pgSQL frames why a call cannot commit, and refuses it.
- * lenient: where the frames show nothing wrong, it may go on (drain, where
- * every call is inside a transaction).
+ * In drain, where every call is inside a transaction: refuses what could not
+ * commit elsewhere.
  */
-extern void ujobs_step_check_frames(const char *name, bool lenient);
+extern void ujobs_step_check_frames(const char *name, const UjobsStepGround *ground);
 
 #endif							/* UJOBS_RUN_STEP_PLACE_H */

@@ -11,6 +11,7 @@
 
 #include "core/noreturn.h"
 #include "run/step.h"
+#include "run/step_place.h"
 
 typedef struct UjobsStepEntry
 {
@@ -33,6 +34,7 @@ typedef struct UjobsStepRun
 	const UjobsJob *job;		/* NULL: no run */
 	UjobsCallLevel level;
 	int			nest_level;		/* of transactions, where a step may stand */
+	UjobsStepGround ground;		/* of the handler's call */
 	int64		timeout_ms;		/* of one step */
 	MemoryContext memory;		/* reset when a run is entered */
 	bool		loaded;

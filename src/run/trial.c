@@ -234,6 +234,7 @@ ujobs_trial_run(const UjobsJob *job, UjobsTrial *trial)
 
 	trial->outcome = UJOBS_OUTCOME_NOT_OURS;
 	trial->error = NULL;
+	ujobs_step_leave();			/* a drain that was cancelled could not */
 	run->job = job;
 	run->memory = CurrentMemoryContext;
 	run->before = ujobs_residue_note();
