@@ -432,7 +432,7 @@ settle_failed(int64 job_id, const ErrorData *error)
 void
 ujobs_step_settle(const UjobsJob *job, const ErrorData *error)
 {
-	if (run.job == NULL || run.job->id != job->id)
+	if (run.job == NULL || run.job->id != job->id || !ujobs_job_hold(job))
 		return;
 	if (run.parked != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
 		settle_parked(job->id);

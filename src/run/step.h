@@ -42,8 +42,8 @@ extern bool ujobs_step_suspended(const ErrorData *error, UjobsVerdict *verdict);
 
 /*
  * In the transaction that settles an attempt, before the verdict is written:
- * records the sleep or wait, or the failure of the step that raised.  Needs
- * an active snapshot and no identity section.
+ * records the sleep or wait, or the failure of the step that raised, unless
+ * the job is no longer ours.  Needs an active snapshot and no identity section.
  */
 extern void ujobs_step_settle(const UjobsJob *job, const ErrorData *error);
 
