@@ -20,24 +20,32 @@
 #include "run/current.h"
 #include "run/session.h"
 
+/* As the session's default: a SET would end with the first ROLLBACK of the handler. */
 static void
-set_for_run(const char *name, const char *value, const char *current, GucAction action)
+set_for_session(const char *name, const char *value)
+{
+	SetConfigOption(name, value, PGC_USERSET, PGC_S_OVERRIDE);
+}
+
+static void
+set_for_run(const char *name, const char *value, const char *current, bool may_commit)
 {
 	if (strcmp(value, current ? current : "") == 0)
 		return;
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, action, true, 0, false);
+	if (may_commit)
+		set_for_session(name, value);
+	else
+		(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
 void
 ujobs_session_begin(UjobsSession *session, const UjobsJob *job, bool may_commit)
 {
-	GucAction	action = may_commit ? GUC_ACTION_SET : GUC_ACTION_SAVE;
-
 	ujobs_current_begin(job);
 	session->guc_level = may_commit ? 0 : NewGUCNestLevel();
-	set_for_run("ujobs.tenant_id", job->tenant, ujobs_guc_tenant_id, action);
+	set_for_run("ujobs.tenant_id", job->tenant, ujobs_guc_tenant_id, may_commit);
 	set_for_run("ujobs.traceparent", job->traceparent ? job->traceparent : "",
-				ujobs_guc_traceparent, action);
+				ujobs_guc_traceparent, may_commit);
 }
 
 static void
@@ -81,6 +89,8 @@ ujobs_session_reset(void)
 void
 ujobs_session_reset_settings(void)
 {
+	set_for_session("ujobs.tenant_id", "");
+	set_for_session("ujobs.traceparent", "");
 	SetPGVariable("session_authorization", NIL, false);
 	ResetAllOptions();
 	drop_leftovers();
