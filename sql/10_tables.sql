@@ -98,6 +98,20 @@ alter table ujobs_internal.job add constraint job_pkey primary key (id);
 create unique index job_key on ujobs_internal.job (definition_id, tenant, key);
 create index job_dispatch on ujobs_internal.job (definition_id, queue, priority, due_at, id);
 
+-- Jobs that a program outside has claimed: the row in job has state 'l', and
+-- this one who may speak for it until when.  A table of its own, so that all
+-- that are running out are found at once, and a job that runs inside carries
+-- nothing of it.  A row whose job is not in state 'l' means nothing (its job
+-- was cancelled) and goes when it has run out.
+create table ujobs_internal.lease (
+    job_id bigint not null,
+    lease bigint not null,
+    visible_at timestamptz not null,
+    worker text not null,
+    constraint lease_pkey primary key (job_id)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+create index lease_visible_at on ujobs_internal.lease (visible_at, job_id);
+
 -- The remembered parts of live jobs, in the order in which they were first
 -- recorded.  status is 'c' (completed), 's' (sleeping), 'w' (waiting) or 'f'
 -- (failed, to be run again).  A wait has wake_at as its deadline ('infinity':
@@ -145,6 +159,7 @@ create index event_name on ujobs_internal.event (name, published_at);
 create index event_expiry on ujobs_internal.event (expires_at);
 
 -- Finished jobs, in a ring of partitions by the day on which the row expires.
+-- lease is the one under which a program outside finished it.
 create table ujobs_internal.job_history (
     id bigint not null,
     run_at timestamptz,
@@ -170,7 +185,8 @@ create table ujobs_internal.job_history (
     enqueued_by text,
     traceparent text,
     events_since timestamptz,
-    steps jsonb
+    steps jsonb,
+    lease bigint
 ) partition by list (slot);
 
 do $$

@@ -71,6 +71,15 @@ begin atomic
      where not pg_catalog.isfinite(j.due_at)
        and not (j.state = 's' and j.due_at = 'infinity')
     union all
+    select 'job_lease',
+           pg_catalog.format('job %s is leased, but %s', j.id,
+                             case when l.job_id is null then 'nobody has a lease of it, so it would never end'
+                                  else pg_catalog.format('its lease ends at %s', l.visible_at) end)
+      from ujobs_internal.job j
+      left join ujobs_internal.lease l on l.job_id = j.id
+     where j.state = 'l'
+       and (l.job_id is null or not pg_catalog.isfinite(l.visible_at))
+    union all
     select 'job_twice', pg_catalog.format('job %s is both live and finished', j.id)
       from ujobs_internal.job j
       join ujobs_internal.job_history h on h.id = j.id

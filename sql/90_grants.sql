@@ -17,6 +17,15 @@ revoke execute on function ujobs.resume_queue from public;
 revoke execute on function ujobs.set_queue from public;
 revoke execute on function ujobs.purge from public;
 revoke execute on function ujobs.drain from public;
+revoke execute on function ujobs.claim from public;
+revoke execute on procedure ujobs.wait_for_work from public;
+revoke execute on function ujobs.ack from public;
+revoke execute on function ujobs.nack from public;
+revoke execute on function ujobs.heartbeat from public;
+revoke execute on function ujobs.step_get from public;
+revoke execute on function ujobs.step_put from public;
+revoke execute on function ujobs.step_suspend from public;
+revoke execute on function ujobs.step_await from public;
 revoke execute on function ujobs.start_workers from public;
 revoke execute on function ujobs.stop_workers from public;
 

@@ -23,6 +23,7 @@
 #include "store/definition_store.h"
 #include "store/history_store.h"
 #include "store/job_store.h"
+#include "store/lease_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_cancel);
 PG_FUNCTION_INFO_V1(ujobs_sql_retry);
@@ -160,6 +161,8 @@ cancel(int64 id, const char *reason, const UjobsIdentity *identity)
 		if (!ujobs_control_cancel(id, &c))
 			continue;			/* it ended while we waited for its row */
 		announce_gone(id, where.definition_id);
+		if (where.state == UJOBS_STATE_LEASED)
+			ujobs_lease_forget(id);
 		return c.keep || ujobs_job_awaited(&id, 1, &awaited) > 0 ? -1 : c.slot;
 	}
 }

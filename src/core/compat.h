@@ -111,6 +111,15 @@ ujobs_compat_portal_run(Portal portal, long count, bool top_level, DestReceiver 
 #define UJOBS_COMPAT_WAIT_EVENT(name) PG_WAIT_EXTENSION
 #endif
 
+/*
+ * The server's own set of the client's socket (its first event), the latch
+ * and the postmaster; NULL without a client.  Declared here because
+ * libpq/libpq.h needs headers of GSSAPI, which a server's package may lack.
+ */
+struct WaitEventSet;
+extern PGDLLIMPORT struct WaitEventSet *FeBeWaitSet;
+#define UJOBS_COMPAT_CLIENT_SOCKET 0
+
 /* Membership can come without SET since 16; giving something to a role needs it. */
 static inline bool
 ujobs_compat_may_become(Oid member, Oid role)

@@ -179,6 +179,7 @@ area_create(UjobsEngine *engine)
 	pg_atomic_init_u32(&a->waiters, 0);
 	ujobs_tally_init(&a->tallies);
 	ujobs_awaited_init(&a->awaited);
+	ujobs_claim_init(&a->claims);
 	dsm_pin_segment(segment);
 	area_map(segment);
 	LWLockAcquire(ujobs_shmem_control()->lock, LW_EXCLUSIVE);

@@ -8,6 +8,7 @@
  *
  * Locks, in this order: control->lock (engines and slots come and go), then
  * one slot's spinlock (who runs what, and its ring), then area->hint_lock.
+ * A claim's mutex (core/claim.h) is taken alone.
  * Nothing under a spinlock can raise, allocate or wait.
  *
  * Everything here is a hint or a process's own state: after a crash it is
@@ -27,6 +28,7 @@
 #include "storage/spin.h"
 
 #include "core/awaited.h"
+#include "core/claim.h"
 #include "core/tally.h"
 
 #define UJOBS_MAX_SLOTS 64
@@ -171,6 +173,7 @@ typedef struct UjobsArea
 	UjobsWaiter waiter[UJOBS_MAX_WAITERS];
 	UjobsTallies tallies;
 	UjobsAwaited awaited;
+	UjobsClaims claims;
 	UjobsHint	hint[UJOBS_HINT_RING_SIZE];
 	UjobsTicket ring[UJOBS_MAX_SLOTS][UJOBS_RING_SIZE];
 } UjobsArea;

@@ -109,17 +109,29 @@ ujobs_table_fetch_group(Relation table, int64 id)
 	return rows;
 }
 
-bool
-ujobs_table_lock(Relation table, HeapTuple row)
+static bool
+lock_row(Relation table, HeapTuple row, LockWaitPolicy policy)
 {
 	TupleTableSlot *slot = table_slot_create(table, NULL);
 	TM_FailureData failure;
 	TM_Result	result = table_tuple_lock(table, &row->t_self, GetActiveSnapshot(), slot,
 										  GetCurrentCommandId(true), LockTupleNoKeyExclusive,
-										  LockWaitBlock, 0, &failure);
+										  policy, 0, &failure);
 
 	ExecDropSingleTupleTableSlot(slot);
 	return result == TM_Ok;
+}
+
+bool
+ujobs_table_lock(Relation table, HeapTuple row)
+{
+	return lock_row(table, row, LockWaitBlock);
+}
+
+bool
+ujobs_table_try_lock(Relation table, HeapTuple row)
+{
+	return lock_row(table, row, LockWaitSkip);
 }
 
 bool

@@ -48,6 +48,9 @@ extern HeapTuple ujobs_table_fetch_member(Relation table, int64 id, int32 seq);
  */
 extern bool ujobs_table_lock(Relation table, HeapTuple row);
 
+/* The same without waiting: false also when somebody holds the row. */
+extern bool ujobs_table_try_lock(Relation table, HeapTuple row);
+
 /* Puts these values in place of the version that was fetched; false as for delete. */
 extern bool ujobs_table_update(Relation table, HeapTuple row, Datum *values, bool *nulls);
 

@@ -91,6 +91,7 @@ typedef struct UjobsJob
 	int32		max_attempts;
 	int16		priority;
 	TimestampTz due_at;
+	TimestampTz started_at;		/* as recorded: of a suspended or leased job, else 0 */
 	pg_uuid_t	run_id;
 	char	   *queue;
 	char	   *tenant;			/* "" = none */

@@ -82,8 +82,8 @@ ujobs_step_is_used(UjobsStepRun *run, const char *name)
 	return entry != NULL && entry->used;
 }
 
-static void
-check_name(const char *name)
+void
+ujobs_step_check_name(const char *name)
 {
 	if (name == NULL)
 		ereport(ERROR,
@@ -103,7 +103,7 @@ ujobs_step_take(UjobsStepRun *run, const char *name)
 {
 	UjobsStepEntry *entry;
 
-	check_name(name);
+	ujobs_step_check_name(name);
 	if (!run->loaded)
 		load(run);
 	entry = entry_find(run, name);
@@ -213,17 +213,22 @@ total_size(const List *steps)
 }
 
 Jsonb *
-ujobs_step_fold_run(UjobsStepRun *run, const UjobsJob *job, bool kept)
+ujobs_step_fold_list(int64 job_id, const List *steps, bool kept)
 {
-	List	   *steps = all_steps(run, job);
 	Jsonb	   *folded = NULL;
 
 	if (steps == NIL || (kept && total_size(steps) > UJOBS_FOLD_MAX))
 		return NULL;
 	if (kept)
 		folded = ujobs_step_fold(steps);
-	ujobs_step_forget(job->id);
+	ujobs_step_forget(job_id);
 	return folded;
+}
+
+Jsonb *
+ujobs_step_fold_run(UjobsStepRun *run, const UjobsJob *job, bool kept)
+{
+	return ujobs_step_fold_list(job->id, all_steps(run, job), kept);
 }
 
 UjobsStepEntry *

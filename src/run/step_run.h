@@ -58,6 +58,12 @@ extern UjobsStepEntry *ujobs_step_find(UjobsStepRun *run, const char *name);
 /* The row of the entry's step is like this from now on. */
 extern void ujobs_step_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
 
+/* 22004 when it is NULL, UJ003 when no step can have it. */
+extern void ujobs_step_check_name(const char *name);
+
+/* The steps of a job that ends: their rows go, or stay when they are too large for history; kept: has it one? */
+extern Jsonb *ujobs_step_fold_list(int64 job_id, const List *steps, bool kept);
+
 /* See ujobs_step_finish. */
 extern Jsonb *ujobs_step_fold_run(UjobsStepRun *run, const UjobsJob *job, bool kept);
 

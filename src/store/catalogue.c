@@ -161,6 +161,14 @@
 	" where " IS_SUSPENDED_AT \
 	"   and " EVENT_COUNTS("$2")
 
+/* What the dispatcher keeps of a claimed job. */
+#define LEASED "select j.id, j.definition_id, j.queue, j.tenant, j.priority, j.due_at, j.state\n"
+#define LEASED_JOB \
+	" cross join lateral (select *\n" \
+	"                       from ujobs_internal.job\n" \
+	"                      where id = l.job_id\n" \
+	"                     offset 0) j\n"
+
 #define WAITS_OF_JOBS \
 	"  from unnest($1) as u (id)\n" \
 	" cross join lateral (select *\n" \
@@ -749,6 +757,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"   and priority = $3\n"
 		"   and (due_at, id) > ($4, $5)\n"
 		"   and due_at <= $6\n"
+		"   and state <> 'l'\n"
 		" order by due_at, id\n"
 		" limit $7",
 		7, {INT4OID, TEXTOID, INT2OID, TIMESTAMPTZOID, INT8OID, TIMESTAMPTZOID, INT8OID}
@@ -763,6 +772,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"   and priority = $3\n"
 		"   and due_at > $4\n"
 		"   and due_at < 'infinity'\n"
+		"   and state <> 'l'\n"
 		" order by due_at, id\n"
 		" limit $5",
 		5, {INT4OID, TEXTOID, INT2OID, TIMESTAMPTZOID, INT8OID}
@@ -774,6 +784,54 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"  from ujobs_internal.queue\n"
 		" where paused",
 		0, {0}
+	},
+
+	/* lease_store */
+	[UJOBS_SQL_LEASE_ALL] = {
+		"lease_all",
+		"/* ujobs:lease_all */\n"
+		LEASED
+		"  from ujobs_internal.lease l\n"
+		LEASED_JOB
+		" where j.state = 'l'",
+		0, {0}
+	},
+	[UJOBS_SQL_LEASE_OF] = {
+		"lease_of",
+		"/* ujobs:lease_of */\n"
+		LEASED
+		"  from unnest($1) as l (job_id)\n"
+		LEASED_JOB,
+		1, {INT8ARRAYOID}
+	},
+	[UJOBS_SQL_LEASE_EXPIRED] = {
+		"lease_expired",
+		"/* ujobs:lease_expired */\n"
+		"select job_id, visible_at\n"
+		"  from ujobs_internal.lease\n"
+		" where (visible_at, job_id) > ($1, $2)\n"
+		"   and visible_at <= $3\n"
+		" order by visible_at, job_id\n"
+		" limit $4",
+		4, {TIMESTAMPTZOID, INT8OID, TIMESTAMPTZOID, INT8OID}
+	},
+	[UJOBS_SQL_LEASE_NEXT] = {
+		"lease_next",
+		"/* ujobs:lease_next */\n"
+		"select visible_at\n"
+		"  from ujobs_internal.lease\n"
+		" where visible_at > $1\n"
+		" order by visible_at, job_id\n"
+		" limit 1",
+		1, {TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_LEASE_HISTORY] = {
+		"lease_history",
+		"/* ujobs:lease_history */\n"
+		"select lease, state, definition_id\n"
+		"  from ujobs_internal.job_history\n"
+		" where id = $1",
+		1, {INT8OID}
 	},
 
 	/* event_store */
@@ -1007,7 +1065,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"why_live",
 		"/* ujobs:why_live */\n"
 		"select ujobs_internal.row_access($2, d.owner, d.owner_name, j.enqueued_role),\n"
-		"       j.state, j.due_at, j.attempt, j.max_attempts, j.definition_id, j.queue, j.reason,\n"
+		"       j.state, coalesce(l.visible_at, j.due_at), j.attempt, j.max_attempts, j.definition_id, j.queue, j.reason,\n"
 		"       j.last_error ->> 'message',\n"
 		"       d.name, d.kind, d.concurrency, d.dropped_at is not null, coalesce(q.paused, false),\n"
 		"       s.name, s.status, s.wake_at, s.event, s.match, s.child_id,\n"
@@ -1015,6 +1073,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"  from ujobs_internal.job j\n"
 		"  left join ujobs_internal.definition d on d.id = j.definition_id\n"
 		"  left join ujobs_internal.queue q on q.name = j.queue\n"
+		"  left join ujobs_internal.lease l on l.job_id = j.id and j.state = 'l'\n"
 		"  left join lateral (select *\n"
 		"                       from ujobs_internal.job_step s\n"
 		"                      where s.job_id = j.id\n"
@@ -1192,12 +1251,12 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"    delete from only ujobs_internal.job_history\n"
 		"     where expires_at > $1\n"
 		"    returning " KEPT_COLUMNS ",\n"
-		"              state, attempt, result, last_error, reason, started_at, finished_at, expires_at, steps)\n"
+		"              state, attempt, result, last_error, reason, started_at, finished_at, expires_at, steps, lease)\n"
 		"insert into ujobs_internal.\"job_history\"\n"
 		"       (" KEPT_COLUMNS ",\n"
-		"       state, attempt, result, last_error, reason, started_at, finished_at, expires_at, steps, slot)\n"
+		"       state, attempt, result, last_error, reason, started_at, finished_at, expires_at, steps, lease, slot)\n"
 		"select " KEPT_COLUMNS ",\n"
-		"       state, attempt, result, last_error, reason, started_at, finished_at, expires_at, steps,\n"
+		"       state, attempt, result, last_error, reason, started_at, finished_at, expires_at, steps, lease,\n"
 		"       (extract(epoch from least(expires_at, $1 + interval '720 hours'))::bigint / 86400) % 32\n"
 		"  from kept",
 		1, {TIMESTAMPTZOID}

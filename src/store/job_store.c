@@ -151,6 +151,8 @@ fill_done(const UjobsFinish *f, TimestampTz now, TimestampTz expires_at, Datum *
 	}
 	nulls[UJOBS_HISTORY_STEPS] = f->steps == NULL;
 	values[UJOBS_HISTORY_STEPS] = PointerGetDatum(f->steps);
+	nulls[UJOBS_HISTORY_LEASE] = f->lease == 0;
+	values[UJOBS_HISTORY_LEASE] = Int64GetDatum(f->lease);
 	nulls[UJOBS_HISTORY_RESULT] = f->result == NULL;
 	values[UJOBS_HISTORY_RESULT] = PointerGetDatum(f->result);
 }

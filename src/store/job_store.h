@@ -49,6 +49,7 @@ typedef struct UjobsFinish
 	int64		retention;		/* us */
 	bool		refetch;
 	Jsonb	   *steps;			/* folded, of a durable job; NULL: none */
+	int64		lease;			/* under which a program outside did it; 0: none */
 } UjobsFinish;
 
 /*

@@ -64,6 +64,7 @@ ujobs_row_to_job(HeapTuple row, TupleDesc desc)
 	job->traceparent = text_or_null(v[UJOBS_JOB_TRACEPARENT], null[UJOBS_JOB_TRACEPARENT]);
 	job->events_since = DatumGetTimestampTz(null[UJOBS_JOB_EVENTS_SINCE] ? v[UJOBS_JOB_CREATED_AT] :
 											v[UJOBS_JOB_EVENTS_SINCE]);
+	job->started_at = null[UJOBS_JOB_STARTED_AT] ? 0 : DatumGetTimestampTz(v[UJOBS_JOB_STARTED_AT]);
 	job->resumed = job->state == UJOBS_STATE_SUSPENDED && !null[UJOBS_JOB_STARTED_AT];
 	return job;
 }

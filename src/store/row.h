@@ -65,6 +65,7 @@ typedef enum UjobsHistoryColumn
 	UJOBS_HISTORY_TRACEPARENT,
 	UJOBS_HISTORY_EVENTS_SINCE,
 	UJOBS_HISTORY_STEPS,
+	UJOBS_HISTORY_LEASE,
 	UJOBS_HISTORY_COLUMNS
 } UjobsHistoryColumn;
 
@@ -87,6 +88,15 @@ typedef enum UjobsStepColumn
 	UJOBS_STEP_ERROR,
 	UJOBS_STEP_COLUMNS
 } UjobsStepColumn;
+
+typedef enum UjobsLeaseColumn
+{
+	UJOBS_LEASE_JOB_ID,
+	UJOBS_LEASE_LEASE,
+	UJOBS_LEASE_VISIBLE_AT,
+	UJOBS_LEASE_WORKER,
+	UJOBS_LEASE_COLUMNS
+} UjobsLeaseColumn;
 
 /* Decodes a row of job into the current context; it keeps a pointer to the row. */
 extern UjobsJob *ujobs_row_to_job(HeapTuple row, TupleDesc desc);

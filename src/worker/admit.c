@@ -14,6 +14,7 @@
 #include "core/guc.h"
 #include "worker/admit.h"
 #include "worker/crew.h"
+#include "worker/grant.h"
 #include "worker/hand.h"
 #include "worker/recruit.h"
 #include "worker/suspect.h"
@@ -50,8 +51,8 @@ depth_of(const UjobsHand *hand)
 	return (int) Min(depth, UJOBS_RING_SIZE - 1);
 }
 
-static int
-busy_hands(void)
+int
+ujobs_admit_busy(void)
 {
 	int			n = 0;
 
@@ -188,7 +189,8 @@ quantum_for(const UjobsHand *hand, int room)
 static bool
 may_start_work(const UjobsHand *hand)
 {
-	return ujobs_hand_load(hand) > 0 || ujobs_guc_max_running == 0 || busy_hands() < ujobs_guc_max_running;
+	return ujobs_hand_load(hand) > 0 || ujobs_guc_max_running == 0 ||
+		ujobs_admit_busy() + ujobs_grant_total() < ujobs_guc_max_running;
 }
 
 static int

@@ -32,6 +32,7 @@
 #include "worker/admit.h"
 #include "worker/crew.h"
 #include "worker/dispatcher.h"
+#include "worker/grant.h"
 #include "worker/hand.h"
 #include "worker/lane.h"
 #include "worker/match.h"
@@ -233,6 +234,8 @@ take_hint(const UjobsHint *hint, TimestampTz now)
 		case UJOBS_HINT_JOB:
 			if (ujobs_hand_has(hint->id))
 				ujobs_hand_again(hint);
+			else if (ujobs_grant_has(hint->id))
+				ujobs_grant_hint(hint);
 			else if (!ujobs_lane_hint(hint, now))
 				lane_missing = true;
 			break;
@@ -242,6 +245,7 @@ take_hint(const UjobsHint *hint, TimestampTz now)
 			break;
 		case UJOBS_HINT_GONE:
 			ujobs_crew_cancel(hint->id);
+			ujobs_grant_hint(hint);
 			break;
 		case UJOBS_HINT_DEFINITIONS:
 			definitions_changed = true;
@@ -300,6 +304,7 @@ rescan(TimestampTz now)
 	ujobs_worker_begin();
 	MemoryContextSwitchTo(loop_memory);
 	ujobs_lane_rescan(now);
+	ujobs_grant_rescan(now);
 	if (dirty || now >= match_at)
 		match_everything(now);
 	ujobs_worker_commit();
@@ -327,6 +332,18 @@ discover(TimestampTz now)
 	ujobs_lane_discover(now);
 	ujobs_worker_commit();
 	lane_missing = false;
+}
+
+/* Leases that may be over. */
+static void
+look_at_leases(TimestampTz now)
+{
+	if (!ujobs_grant_is_pending())
+		return;
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+	ujobs_grant_look(now);
+	ujobs_worker_commit();
 }
 
 static void
@@ -395,7 +412,9 @@ one_round(void)
 	TimestampTz now = GetCurrentTimestamp();
 
 	(void) ujobs_crew_sync(now);
+	ujobs_grant_begin_round();
 	take_hints(now);
+	ujobs_grant_sync(now);		/* after the hints: a lease that is over has begun */
 	if (now >= reconcile_at || dirty)
 		leave_without_extension();
 	if (now >= reconcile_at || (dirty && now >= dirty_at))
@@ -404,10 +423,12 @@ one_round(void)
 		reload_definitions();
 	if (lane_missing)
 		discover(now);
+	look_at_leases(now);
 	match(now);
 	refill(now);
 	ujobs_crew_reclaim_slow(now);
 	ujobs_admit_assign(now);
+	ujobs_grant_serve(dirty);
 	MemoryContextSwitchTo(loop_memory);
 	MemoryContextReset(loop_memory);
 	return next_instant(now);
@@ -456,6 +477,7 @@ drain_and_leave(UjobsEngineState after)
 	bool		terminated = false;
 
 	set_state(UJOBS_ENGINE_DRAINING);
+	ujobs_claim_wake_all(ujobs_shmem_area(true));
 	ujobs_crew_dismiss();
 	while (ujobs_crew_size() > 0)
 	{
@@ -524,6 +546,7 @@ birth(Oid database)
 	ujobs_lane_init();
 	ujobs_crew_init(ujobs_shmem_area(true));
 	ujobs_match_init(ujobs_shmem_area(true));
+	ujobs_grant_init(ujobs_shmem_area(true));
 	pg_atomic_fetch_add_u64(&engine->starts, 1);
 }
 

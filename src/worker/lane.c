@@ -160,8 +160,6 @@ add_woken(UjobsLane *lane, UjobsHeapItem item)
 {
 	bool		found;
 
-	if (lane->outside)
-		return;
 	(void) hash_search(woken_ids, &item.id, HASH_ENTER, &found);
 	if (!found)
 		ujobs_heap_push(&lane->woken, item);
@@ -221,8 +219,7 @@ ujobs_lane_hint(const UjobsHint *hint, TimestampTz now)
 
 	if (entry == NULL || !entry->lane->loaded)
 		return false;
-	if (!entry->lane->outside)
-		ujobs_lane_add(entry->lane, (UjobsHeapItem) {hint->id, hint->due_at, hint->priority}, now);
+	ujobs_lane_add(entry->lane, (UjobsHeapItem) {hint->id, hint->due_at, hint->priority}, now);
 	return true;
 }
 
@@ -253,8 +250,6 @@ ujobs_lane_range(const UjobsHint *hint, TimestampTz now)
 	if (entry == NULL || !entry->lane->loaded)
 		return false;
 	lane = entry->lane;
-	if (lane->outside)
-		return true;
 	if (hint->due_at > now)
 		lane->horizon = Min(lane->horizon, hint->due_at - 1);
 	else if (!beyond_cursor(lane, &first))
@@ -276,8 +271,6 @@ ujobs_lane_fire(UjobsLane *lane, TimestampTz now)
 bool
 ujobs_lane_is_low(const UjobsLane *lane, TimestampTz now)
 {
-	if (lane->outside)
-		return false;
 	if (lane->more && lane->due.size < UJOBS_LANE_WINDOW / 4)
 		return true;
 	return lane->horizon != DT_NOEND && (lane->timers.size == 0 || lane->horizon <= now);
@@ -400,8 +393,6 @@ lane_reread(UjobsLane *lane, TimestampTz now)
 	ujobs_heap_clear(&lane->timers);
 	lane->more = false;
 	lane->horizon = DT_NOEND;
-	if (lane->outside)
-		return;
 	lane->cursor = (UjobsCursor) {PG_INT16_MIN, DT_NOBEGIN, PG_INT64_MIN};
 	refill_due(lane, now);
 	refill_timers(lane, now);

@@ -32,7 +32,7 @@ typedef struct UjobsLane
 
 	/* Of its definition, as of the last load. */
 	bool		loaded;
-	bool		outside;		/* programs claim it: nothing to start here */
+	bool		outside;		/* programs claim it (grant.c): nothing to start here */
 	Oid			role;			/* who must run it */
 	int			concurrency;	/* 0 = no limit */
 	int			batch;

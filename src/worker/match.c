@@ -11,6 +11,7 @@
 #include "utils/memutils.h"
 
 #include "store/match_store.h"
+#include "worker/grant.h"
 #include "worker/hand.h"
 #include "worker/lane.h"
 #include "worker/match.h"
@@ -104,6 +105,11 @@ wake(const UjobsMatched *job, TimestampTz now)
 	if (ujobs_hand_has(job->id))
 	{
 		ujobs_hand_match_again(job->id);
+		return;
+	}
+	if (ujobs_grant_has(job->id))
+	{
+		ujobs_grant_match_again(job->id);
 		return;
 	}
 	lane = lane_of(job, now);

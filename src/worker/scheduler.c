@@ -1,5 +1,5 @@
 /*
- * scheduler.c: fires tasks (cron.c), and keeps house: retention, and what must
+ * scheduler.c: fires tasks (cron.c), ends leases (expiry.c), and keeps house: retention, and what must
  * be looked at now and then.
  *
  * Apart from the dispatcher, because it writes and may wait for locks.
@@ -25,6 +25,7 @@
 #include "store/event_store.h"
 #include "store/keeping_store.h"
 #include "worker/cron.h"
+#include "worker/expiry.h"
 #include "worker/scheduler.h"
 #include "worker/worker.h"
 
@@ -230,6 +231,7 @@ ujobs_scheduler_main(Datum arg)
 			proc_exit(0);
 		MemoryContextSwitchTo(round);
 		next = ujobs_cron_round(engine);
+		next = Min(next, ujobs_expiry_round());
 		if (GetCurrentTimestamp() >= house_at)
 		{
 			keep_house(first);

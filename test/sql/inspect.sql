@@ -53,6 +53,9 @@ select -v.id, v.due::timestamptz, '2026-03-08 06:00Z', '2026-03-08 05:00Z', v.de
                (8, '2026-03-08 06:00Z', 0, 'p', 'inspect paused', -1, null),
                (9, '2026-03-08 06:00Z', 0, 'p', 'inspect 2', -2, null)) v (id, due, attempt, state, queue, definition, reason);
 
+insert into ujobs_internal.lease (job_id, lease, visible_at, worker)
+values (-7, 1, '2026-03-08 07:01Z', 'inspect');
+
 insert into ujobs_internal.job_history (id, slot, run_at, created_at, started_at, finished_at, expires_at, definition_id, enqueued_role,
                                         attempt, max_attempts, priority, state, run_id, queue, tenant, key, input, result, last_error, reason)
 select -v.id, ujobs_internal.history_slot(v.finished::timestamptz + '7 days'), '2026-03-08 01:00Z', '2026-03-08 00:00Z',

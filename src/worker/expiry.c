@@ -1,0 +1,147 @@
+/*
+ * expiry.c: leases that ran out.
+ *
+ * All of them are looked at in the order in which they ran out, page by page,
+ * from where the last page ended: those that cannot be ended now (a program is
+ * just about to ack, or a row is broken) stand in nobody's way, and are tried
+ * again soon.  A commit that makes a lease end earlier than was expected rings
+ * the scheduler (core/claim.h).
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "core/claim.h"
+#include "core/shmem.h"
+#include "run/outside.h"
+#include "store/lease_store.h"
+#include "worker/expiry.h"
+#include "worker/worker.h"
+
+#define PAGE 100				/* leases of one transaction */
+#define AGAIN_US (INT64CONST(1) * USECS_PER_SEC)
+#define SAFETY_US (INT64CONST(60) * USECS_PER_SEC)
+
+static TimestampTz look_at = 0;
+static bool left_some;			/* of this round */
+
+static void
+expire_one(int64 id, TimestampTz now)
+{
+	UjobsLease	lease;
+	UjobsJob   *job = ujobs_lease_hold_expired(id, now, &lease);
+
+	if (job != NULL)
+		ujobs_outside_expire(job, &lease);
+	else if (!ujobs_lease_drop_stale(id))
+		left_some = true;
+}
+
+/* In its own transaction, so that a row that cannot be written spoils no other. */
+static void
+try_one(int64 id, TimestampTz now)
+{
+	MemoryContext memory = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		ujobs_worker_begin();
+		expire_one(id, now);
+		ujobs_worker_commit();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(memory);
+		error = CopyErrorData();
+		FlushErrorState();
+		ujobs_worker_recover(memory);
+		ereport(LOG, (errmsg("ujobs could not end the lease of job " INT64_FORMAT ", will try again: %s", id,
+							 error->message)));
+		FreeErrorData(error);
+		left_some = true;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(memory);
+}
+
+static bool
+try_page(const UjobsLeaseEnd *page, int n, TimestampTz now)
+{
+	MemoryContext memory = CurrentMemoryContext;
+	volatile bool done = false;
+
+	PG_TRY();
+	{
+		ujobs_worker_begin();
+		for (int i = 0; i < n; i++)
+			expire_one(page[i].job_id, now);
+		ujobs_worker_commit();
+		done = true;
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(memory);
+		FlushErrorState();
+		ujobs_worker_recover(memory);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(memory);
+	return done;
+}
+
+static void
+expire_all(TimestampTz now)
+{
+	UjobsLeaseEnd after = {DT_NOBEGIN, PG_INT64_MIN};
+	UjobsLeaseEnd page[PAGE];
+	int			n;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		ujobs_worker_begin();
+		n = ujobs_lease_expired(&after, now, page, PAGE);
+		ujobs_worker_commit();
+		if (n > 0 && !try_page(page, n, now))
+		{
+			for (int i = 0; i < n; i++)
+				try_one(page[i].job_id, now);
+		}
+	} while (n == PAGE);
+}
+
+static TimestampTz
+next_end(TimestampTz now)
+{
+	TimestampTz next;
+
+	ujobs_worker_begin();
+	next = ujobs_lease_next(now);
+	ujobs_worker_commit();
+	return next;
+}
+
+TimestampTz
+ujobs_expiry_round(void)
+{
+	UjobsArea  *area = ujobs_shmem_area(false);
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (area == NULL)
+		return now + SAFETY_US;
+	if (now < Min(look_at, ujobs_claim_next_end(area)))
+		return Min(look_at, ujobs_claim_next_end(area));
+	/* Whoever commits an earlier end from here on rings. */
+	ujobs_claim_expect_end(area, DT_NOEND);
+	left_some = false;
+	expire_all(now);
+	look_at = Min(next_end(now), now + SAFETY_US);
+	if (left_some)
+		look_at = Min(look_at, now + AGAIN_US);
+	return Min(look_at, ujobs_claim_next_end(area));
+}
