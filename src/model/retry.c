@@ -375,7 +375,7 @@ ujobs_retry_decide(const UjobsRetry *policy, int32 attempt, int32 max_attempts,
 				   const UjobsFailure *failure)
 {
 	UjobsRetryDecision decision = {0};
-	bool		terminal = is_terminal(policy, failure->sqlerrcode);
+	bool		terminal = failure->hopeless || is_terminal(policy, failure->sqlerrcode);
 
 	if (terminal || attempt >= max_attempts)
 	{

@@ -18,6 +18,7 @@ typedef struct UjobsFailure
 {
 	int			sqlerrcode;		/* packed SQLSTATE */
 	int64		retry_after;	/* us asked for by UJ021, -1 = not asked */
+	bool		hopeless;		/* terminal, whatever its code */
 	double		random;			/* in [0, 1): the jitter's dice */
 } UjobsFailure;
 

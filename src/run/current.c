@@ -9,12 +9,14 @@
 
 static const UjobsJob *current = NULL;
 static int64 asked_delay = -1;
+static bool gave_up = false;
 
 void
 ujobs_current_begin(const UjobsJob *job)
 {
 	current = job;
 	asked_delay = -1;
+	gave_up = false;
 }
 
 const UjobsJob *
@@ -28,6 +30,18 @@ void
 ujobs_current_ask_delay(int64 delay)
 {
 	asked_delay = delay;
+}
+
+void
+ujobs_current_give_up(void)
+{
+	gave_up = true;
+}
+
+bool
+ujobs_current_gave_up(void)
+{
+	return gave_up;
 }
 
 int64

@@ -108,6 +108,7 @@ ujobs_settle_failure(const UjobsDefinition *definition, const UjobsJob *job,
 	UjobsFailure failure = {
 		.sqlerrcode = error->sqlerrcode,
 		.retry_after = ujobs_current_asked_delay(error->sqlerrcode),
+		.hopeless = ujobs_current_gave_up(),
 		.random = pg_prng_double(&pg_global_prng_state)
 	};
 	UjobsRetryDecision decision;

@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "run/command.h"
+#include "run/current.h"
 #include "run/step_run.h"
 #include "store/child_store.h"
 #include "store/event_store.h"
@@ -180,6 +181,17 @@ state_word(UjobsState state)
 	}
 }
 
+/* Nobody would ever wake it. */
+static void
+refuse_itself(const UjobsJob *job)
+{
+	ujobs_current_give_up();
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			 errmsg("job %lld cannot wait for itself", (long long) job->id),
+			 errhint("Give the id of another job, such as one that this job enqueued.")));
+}
+
 static bool
 look_for_child(UjobsStep *step, Jsonb **output)
 {
@@ -195,6 +207,7 @@ look_for_child(UjobsStep *step, Jsonb **output)
 		case UJOBS_CHILD_UNKNOWN:
 			break;
 	}
+	ujobs_current_give_up();
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
 			 errmsg("job %lld does not exist", (long long) step->child_id),
@@ -249,6 +262,8 @@ ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait
 
 	if (step.status == UJOBS_STEP_COMPLETED)
 		return ujobs_step_output(run, entry);
+	if (wait->child_id == run->job->id)
+		refuse_itself(run->job);
 	if (step.status != UJOBS_STEP_WAITING)
 	{
 		fill_wait(run, &step, wait);
