@@ -95,7 +95,7 @@ ujobs_step_here(const UjobsStepCall *call, const char *name)
 	if (run.job != job)
 		ujobs_step_refuse(UJOBS_PLACE_ATOMIC_JOB, name);
 	check_went_on();
-	if (run.busy)
+	if (run.busy || run.committing)
 		ujobs_step_refuse(UJOBS_PLACE_STEP, name);
 	if (GetCurrentTransactionNestLevel() != run.nest_level)
 		ujobs_step_refuse(UJOBS_PLACE_EXCEPTION, name);
