@@ -40,5 +40,38 @@ is($end_of->('late', q{call ujobs.step_run('insert', 'insert into public.late va
 	'dead 1 UJ016', 'a deferred trigger begins no step while another one is committed');
 is($sql->('select count(*) from late'), '0', 'and that one is undone');
 
+# ---- a cancel that the attempt learns of late ----
+
+# The step fails once; the second time it waits for a lock, and then for the row that the cancel holds.
+$sql->(<<'SQL');
+create function fails_once() returns void language plpgsql as $$
+begin
+	if (ujobs.current_job() ->> 'attempt')::int = 1 then
+		raise 'the first time';
+	end if;
+	perform pg_advisory_xact_lock_shared(7);
+end $$;
+SQL
+$sql->(handler_sql('cancelled_late', q{begin call ujobs.step_run('once', 'select public.fails_once()'); end},
+	procedure => 1, with => q{retry => '{"delay": 0}'}));
+$sql->("begin; select pg_advisory_xact_lock(7); prepare transaction 'lock'");
+my $id = enqueue_job($node, 'cancelled_late');
+my $waits_for = sub {
+	my ($type) = @_;
+
+	return wait_until_sql($node, "select exists (select from pg_locks join ujobs.workers using (pid) where job_id = $id and not granted and locktype = '$type')");
+};
+$waits_for->('advisory');
+$sql->("begin; select ujobs.cancel($id); prepare transaction 'cancel'");
+$sql->("commit prepared 'lock'");
+$waits_for->('transactionid');
+$sql->("commit prepared 'cancel'");
+wait_until_sql($node, "select not exists (select from ujobs.workers where job_id = $id)");
+is($sql->("select string_agg(name || ' ' || status || ' ' || attempts, ',') from ujobs.steps where job_id = $id"), 'once failed 1',
+	'an attempt that ends after its job was cancelled leaves no step behind');
+is($sql->("select ujobs.retry($id) ->> 'state'"), 'ready', 'the job can be retried');
+is(job_end($node, $id), 'done 2', 'and ends');
+is($sql->('select * from ujobs.check()'), '', 'the store is sound');
+
 $node->stop;
 done_testing();
