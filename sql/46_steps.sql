@@ -16,7 +16,7 @@ comment on procedure ujobs.step_run(text, text) is
 $$Runs an SQL statement as a step of the running durable job, once: its effects and the step's record are one commit, made before the next statement of the handler. A completed step is not run again.
 name: unique in an attempt, 1 to 1000 bytes. command: one SQL statement; the first column of its first row becomes the step's result.
 A command that raises fails the attempt; the next attempt runs it again.
-Errors: UJ015 outside a job; UJ016 where the step could not be committed (function, EXCEPTION block, EXECUTE, an atomic job); UJ012 the name was used in this attempt; UJ026 inside step_begin and step_end; UJ013 after a suspension that was caught; UJ014 it ran longer than step_timeout; 22004 a NULL name or command.
+Errors: UJ015 outside a job; UJ016 where the step could not be committed (function, EXCEPTION block, EXECUTE, an atomic job); UJ012 the name was used in this attempt; UJ026 inside step_begin and step_end; UJ013 after a suspension that was caught; UJ014 it ran longer than step_timeout; 22004 a NULL name or command; 42601 not exactly one statement.
 Example: CALL ujobs.step_run('provision', 'select app.provision(7)');$$;
 comment on procedure ujobs.step_run(text, text, jsonb) is
 $$As step_run(name, command), with args as $1 of the command.

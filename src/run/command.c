@@ -168,6 +168,12 @@ prepare(const char *text)
 	plan = SPI_prepare(text, 1, &type);
 	if (plan == NULL)
 		check(SPI_result);
+	if (list_length(SPI_plan_get_plan_sources(plan)) != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_SYNTAX_ERROR),
+				 errmsg("a step runs exactly one statement"),
+				 errdetail("Its command has %d.", list_length(SPI_plan_get_plan_sources(plan))),
+				 errhint("Give each statement a step of its own, or put them between step_begin and step_end.")));
 	place = &kept[next_kept];
 	next_kept = (next_kept + 1) % KEPT_PLANS;
 	if (place->text != NULL)

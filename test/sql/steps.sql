@@ -77,6 +77,15 @@ select * from steps;
 select note from trail order by n;
 rollback;
 
+-- A command is one statement.
+begin;
+call define('two statements', $$ call ujobs.step_run('both', 'select 1; select 2'); $$);
+call add('two statements', 'mine');
+call define('no statement', $$ call ujobs.step_run('none', ' -- nothing'); $$);
+call add('no statement', 'mine');
+select * from drain();
+rollback;
+
 -- Results of every type; the first column of the first row.
 begin;
 create type pair as (a int, b text);
