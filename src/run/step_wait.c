@@ -252,6 +252,35 @@ register_wait(UjobsStepRun *run, UjobsStepEntry *entry, UjobsStep *step)
 	*step = entry->step;
 }
 
+static bool
+is_unknown(int64 child_id)
+{
+	UjobsChildOutcome outcome;
+
+	return ujobs_child_outcome(child_id, GetUserId(), &outcome) == UJOBS_CHILD_UNKNOWN;
+}
+
+/*
+ * A block that enqueues a child is undone when drain unwinds the handler, and
+ * run again by the next attempt, which names another child than the one that
+ * was waited for.  A worker then waits for that; drain would undo it again.
+ */
+static void
+follow_child(UjobsStepRun *run, UjobsStepEntry *entry, UjobsStep *step, const UjobsStepWait *wait)
+{
+	if (step->child_id == 0 || wait->child_id == 0 || step->child_id == wait->child_id || !is_unknown(step->child_id))
+		return;
+	if (run->level == UJOBS_CALL_NESTED)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+				 errmsg("job %lld does not exist any more", (long long) step->child_id),
+				 errdetail("What enqueued it was undone when drain unwound the handler; this attempt enqueued job %lld.",
+						   (long long) wait->child_id),
+				 errhint("Enqueue it by ujobs.step_run, whose effects stand in drain as with workers.")));
+	step->child_id = wait->child_id;
+	register_wait(run, entry, step);
+}
+
 Jsonb *
 ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait *wait)
 {
@@ -269,6 +298,8 @@ ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait
 		fill_wait(run, &step, wait);
 		register_wait(run, entry, &step);
 	}
+	else
+		follow_child(run, entry, &step, wait);
 	if (!is_over(run, &step, &output))
 	{
 		if (step.wake_at > ujobs_clock_now())

@@ -40,6 +40,30 @@ is($end_of->('late', q{call ujobs.step_run('insert', 'insert into public.late va
 	'dead 1 UJ016', 'a deferred trigger begins no step while another one is committed');
 is($sql->('select count(*) from late'), '0', 'and that one is undone');
 
+# ---- a child that drain enqueued in a block, and undid ----
+
+$sql->('create function child(input jsonb) returns int language sql as $$ select 7 $$');
+$sql->(q{select ujobs.define_job('child', 'public.child', '{n}')});
+$sql->(handler_sql('parent', q{
+declare
+	outcome jsonb;
+begin
+	if ujobs.step_begin('enqueue') then
+		call ujobs.step_end(to_jsonb((ujobs.enqueue('child', '{"n": 1}')).id));
+	end if;
+	call ujobs.step_wait_for_job('child', ujobs.step_result('enqueue')::bigint, '1 hour', outcome);
+	call ujobs.step_run('after', format('select %L::jsonb', outcome ->> 'result'));
+end}, procedure => 1, with => q{retry => '{"delay": "1h", "jitter": false}'}));
+$sql->('select ujobs.stop_workers()');
+my $parent = enqueue_job($node, 'parent');
+is($sql->("select string_agg(outcome || coalesce(': ' || regexp_replace(error, '\\d+', 'N'), ''), ', ') from ujobs.drain()"),
+	'suspended, retry: job N does not exist any more', 'drain says that the child was undone');
+$sql->("select ujobs.start_workers()");
+wait_until_engine($node);
+$sql->("select ujobs.retry($parent)");
+is(job_end($node, $parent), 'done 1', 'and workers go on with the job');
+is($sql->("select output from ujobs.steps where job_id = $parent and name = 'after'"), '7', 'waiting for the child that is there');
+
 # ---- a cancel that the attempt learns of late ----
 
 # The step fails once; the second time it waits for a lock, and then for the row that the cancel holds.
