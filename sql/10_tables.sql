@@ -112,6 +112,10 @@ create table ujobs_internal.lease (
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index lease_visible_at on ujobs_internal.lease (visible_at, job_id);
 
+-- Tenants take turns, so each one's jobs are read by themselves.  Jobs without
+-- one pay nothing for it (docs/decisions/010).
+create index job_tenant on ujobs_internal.job (definition_id, queue, tenant, priority, due_at, id) where tenant <> '';
+
 -- The remembered parts of live jobs, in the order in which they were first
 -- recorded.  status is 'c' (completed), 's' (sleeping), 'w' (waiting) or 'f'
 -- (failed, to be run again).  A wait has wake_at as its deadline ('infinity':

@@ -121,20 +121,48 @@ explain_engine(void)
 	return blocked("engine", "waiting: no engine runs in this database; call ujobs.start_workers() to start it");
 }
 
-/* The limits; reason NULL when none is reached. */
+static Explanation
+explain_tenant(const UjobsJobFacts *f)
+{
+	uint32		queue = ujobs_queue_hash(f->queue);
+	uint64		tenant = ujobs_tenant_hash(f->tenant);
+	TimestampTz until;
+
+	if (tenant == 0)
+		return blocked(NULL, NULL);
+	if (f->per_tenant > 0 && ujobs_census_units(UJOBS_SHOWN_TENANT, queue, tenant) >= f->per_tenant)
+		return blocked(f->queue, psprintf("waiting: tenant \"%s\" is at its limit of %d in queue \"%s\"",
+										  f->tenant, f->per_tenant, f->queue));
+	until = f->rate_per_tenant > 0 ? ujobs_census_rate_until(queue, tenant) : 0;
+	if (until > GetCurrentTimestamp())
+		return blocked(f->queue, psprintf("waiting: tenant \"%s\" is at its rate of %d in %s in queue \"%s\" until %s",
+										  f->tenant, f->rate_per_tenant, f->rate_window, f->queue, instant(until)));
+	return blocked(NULL, NULL);
+}
+
+/* The limits that the dispatcher counts units of; reason NULL when none is reached. */
 static Explanation
 explain_limits(const UjobsJobFacts *f)
 {
-	UjobsProcess running[UJOBS_MAX_SLOTS];
-	int			n = ujobs_census_running(running);
-	int			of_definition = 0;
-	int			idle;
-
-	for (int i = 0; i < n; i++)
-		of_definition += running[i].definition_id == f->definition_id;
-	if (f->concurrency > 0 && of_definition >= f->concurrency)
+	if (f->concurrency > 0 &&
+		ujobs_census_units(UJOBS_SHOWN_DEFINITION, f->definition_id, 0) >= f->concurrency)
 		return blocked(f->definition, psprintf("waiting: job \"%s\" is at its limit of %d running",
 											   f->definition, f->concurrency));
+	if (f->queue_concurrency > 0 &&
+		ujobs_census_units(UJOBS_SHOWN_QUEUE, ujobs_queue_hash(f->queue), 0) >= f->queue_concurrency)
+		return blocked(f->queue, psprintf("waiting: queue \"%s\" is at its limit of %d running",
+										  f->queue, f->queue_concurrency));
+	return explain_tenant(f);
+}
+
+/* What is there for all; reason NULL when there is some. */
+static Explanation
+explain_workers(const UjobsJobFacts *f)
+{
+	UjobsProcess running[UJOBS_MAX_SLOTS];
+	int			n = ujobs_census_running(running);
+	int			idle;
+
 	if (ujobs_guc_max_running > 0 && n >= ujobs_guc_max_running)
 		return blocked("ujobs.max_running",
 					   psprintf("waiting: the database is at its limit of %d running jobs (ujobs.max_running)",
@@ -158,6 +186,8 @@ explain_due(const UjobsJobFacts *f)
 	e = explain_engine();
 	if (e.reason == NULL)
 		e = explain_limits(f);
+	if (e.reason == NULL)
+		e = explain_workers(f);
 	if (e.reason == NULL && f->external)
 		return blocked(NULL, "waiting: for a program to claim it");
 	return e;

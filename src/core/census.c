@@ -164,3 +164,32 @@ ujobs_census_executors(int *idle)
 	}
 	return used;
 }
+
+/* A copy, for the dispatcher may be writing; a glance, as all of this. */
+static UjobsCapShown
+cap_shown(UjobsCapShownKind kind, uint32 of, uint64 tenant_hash)
+{
+	UjobsArea  *area = ujobs_shmem_area(false);
+	UjobsCapShown none = {0};
+
+	for (int i = 0; area != NULL && i < UJOBS_CAPS_SHOWN; i++)
+	{
+		UjobsCapShown cap = area->caps[i];
+
+		if (cap.kind == (uint32) kind && cap.of == of && cap.tenant_hash == tenant_hash)
+			return cap;
+	}
+	return none;
+}
+
+int
+ujobs_census_units(UjobsCapShownKind kind, uint32 of, uint64 tenant_hash)
+{
+	return cap_shown(kind, of, tenant_hash).used;
+}
+
+TimestampTz
+ujobs_census_rate_until(uint32 queue_hash, uint64 tenant_hash)
+{
+	return cap_shown(UJOBS_SHOWN_TENANT, queue_hash, tenant_hash).until;
+}

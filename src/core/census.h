@@ -40,6 +40,12 @@ extern int	ujobs_census_take(UjobsProcess *out);
 /* The same for executors of this database that run a job now; out[UJOBS_MAX_SLOTS]. */
 extern int	ujobs_census_running(UjobsProcess *out);
 
+/* Units of a limit in use as the dispatcher counts them; 0 when no limit is counted there. */
+extern int	ujobs_census_units(UjobsCapShownKind kind, uint32 of, uint64 tenant_hash);
+
+/* The instant before which the tenant's rate in the queue allows nothing more, or 0. */
+extern TimestampTz ujobs_census_rate_until(uint32 queue_hash, uint64 tenant_hash);
+
 /* How the engine of this database stands, and whether it lacks a worker slot. */
 extern UjobsEngineState ujobs_census_engine(bool *no_worker);
 

@@ -71,6 +71,7 @@ typedef struct UjobsTicket
 	int16		batch;			/* how many of its definition may share a transaction */
 	uint64		tenant_hash;	/* with queue_hash: whose units of limits it takes */
 	uint32		queue_hash;
+	TimestampTz begun;			/* UJOBS_TICKET_RATED only: when its job began, 0 = not yet */
 } UjobsTicket;
 
 typedef enum UjobsSlotState
@@ -162,6 +163,29 @@ typedef struct UjobsWaiter
 	Latch	   *latch;
 } UjobsWaiter;
 
+/*
+ * How a limit that somebody holds units of stands, for those who ask why a job
+ * waits.  The dispatcher alone writes; readers take a glance without a lock.
+ */
+#define UJOBS_CAPS_SHOWN 2048
+
+typedef struct UjobsCapShown
+{
+	uint32		kind;			/* UjobsCapShownKind */
+	uint32		of;				/* definition id, or the queue's hash */
+	uint64		tenant_hash;
+	int32		used;			/* units */
+	TimestampTz until;			/* its rate allows nothing more before; 0 = not at its rate */
+} UjobsCapShown;
+
+typedef enum UjobsCapShownKind
+{
+	UJOBS_SHOWN_NOTHING,
+	UJOBS_SHOWN_DEFINITION,
+	UJOBS_SHOWN_QUEUE,
+	UJOBS_SHOWN_TENANT
+} UjobsCapShownKind;
+
 /* Per-database memory. */
 typedef struct UjobsArea
 {
@@ -174,6 +198,7 @@ typedef struct UjobsArea
 	UjobsTallies tallies;
 	UjobsAwaited awaited;
 	UjobsClaims claims;
+	UjobsCapShown caps[UJOBS_CAPS_SHOWN];
 	UjobsHint	hint[UJOBS_HINT_RING_SIZE];
 	UjobsTicket ring[UJOBS_MAX_SLOTS][UJOBS_RING_SIZE];
 } UjobsArea;

@@ -207,11 +207,15 @@ void
 ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, TimestampTz at)
 {
 	UjobsSlot  *slot = slot_at(index);
+	UjobsArea  *area = (ticket->flags & UJOBS_TICKET_RATED) ? ujobs_shmem_area_attached() : NULL;
 
 	ujobs_crashmark_set(index, slot->database, ticket->id);
 	SpinLockAcquire(&slot->mutex);
 	slot->job_id = ticket->id;
 	slot->cancel_id = 0;
+	/* Such a ticket is taken alone, so it is the last one that was. */
+	if (area != NULL)
+		area->ring[index][(slot->head - 1) % UJOBS_RING_SIZE].begun = at;
 	slot->definition_id = ticket->definition_id;
 	slot->attempt = attempt;
 	slot->job_started = at;

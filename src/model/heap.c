@@ -7,7 +7,7 @@
 
 #include "model/heap.h"
 
-#define FIRST_CAPACITY 64
+#define FIRST_CAPACITY 16
 #define MODEST_CAPACITY 8192
 
 int
@@ -112,6 +112,15 @@ ujobs_heap_clear(UjobsHeap *heap)
 		heap->item = NULL;
 		heap->capacity = 0;
 	}
+}
+
+void
+ujobs_heap_free(UjobsHeap *heap)
+{
+	if (heap->item != NULL)
+		pfree(heap->item);
+	heap->item = NULL;
+	heap->size = heap->capacity = 0;
 }
 
 UjobsHeapItem

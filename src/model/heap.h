@@ -43,6 +43,9 @@ ujobs_heap_top(const UjobsHeap *heap)
 	return heap->size > 0 ? &heap->item[0] : NULL;
 }
 
+/* Forgets all and gives all memory back. */
+extern void ujobs_heap_free(UjobsHeap *heap);
+
 /* Forgets all; gives memory back when there was much. */
 extern void ujobs_heap_clear(UjobsHeap *heap);
 

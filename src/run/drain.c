@@ -41,26 +41,13 @@ typedef struct Drain
 /* ---- what is due ---- */
 
 static bool
-is_paused(const List *paused, const char *queue)
-{
-	ListCell   *lc;
-
-	foreach(lc, paused)
-	{
-		if (strcmp(lfirst(lc), queue) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool
-is_wanted(const Drain *drain, const UjobsLaneKey *key, const List *paused)
+is_wanted(const Drain *drain, const UjobsLaneKey *key, const List *queues)
 {
 	const UjobsDefinition *definition;
 
 	if (drain->queue != NULL && strcmp(drain->queue, key->queue) != 0)
 		return false;
-	if (is_paused(paused, key->queue))
+	if (ujobs_dispatch_is_paused(queues, key->queue))
 		return false;
 	definition = ujobs_definition_by_id(key->definition_id);
 	return definition != NULL && definition->owner == GetUserId() &&
@@ -87,7 +74,7 @@ scan_lane(Drain *drain, const UjobsLaneKey *key)
 
 /* Suspended jobs whose wait is over before its deadline. */
 static void
-scan_waits(Drain *drain, const List *paused)
+scan_waits(Drain *drain, const List *queues)
 {
 	TimestampTz now = ujobs_clock_now();
 	TransactionId mine = GetTopTransactionIdIfAny();
@@ -102,7 +89,7 @@ scan_waits(Drain *drain, const List *paused)
 		UjobsLaneKey key = {.definition_id = job->definition_id};
 
 		strlcpy(key.queue, job->queue, NAMEDATALEN);
-		if (is_wanted(drain, &key, paused) &&
+		if (is_wanted(drain, &key, queues) &&
 			(!drain->own_only || TransactionIdIsCurrentTransactionId(job->writer)))
 			ujobs_heap_push(&drain->heap, (UjobsHeapItem) {job->id, now, job->priority, true});
 	}
@@ -113,7 +100,7 @@ static void
 scan(Drain *drain)
 {
 	UjobsLaneKey key = {PG_INT32_MIN, ""};
-	List	   *paused;
+	List	   *queues;
 
 	drain->own_only = ujobs_shmem_engine_serves();
 	drain->more = false;
@@ -121,13 +108,13 @@ scan(Drain *drain)
 	ujobs_heap_clear(&drain->heap);
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	paused = ujobs_dispatch_paused();
+	queues = ujobs_dispatch_queues();
 	while (ujobs_dispatch_next_lane(&key))
 	{
-		if (is_wanted(drain, &key, paused))
+		if (is_wanted(drain, &key, queues))
 			scan_lane(drain, &key);
 	}
-	scan_waits(drain, paused);
+	scan_waits(drain, queues);
 	PopActiveSnapshot();
 	drain->left = drain->more ? drain->window : INT_MAX;
 }

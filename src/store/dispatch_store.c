@@ -1,8 +1,8 @@
 /*
  * dispatch_store.c: the dispatcher's keyset scans.
  *
- * The index (definition_id, queue, priority, due_at, id) makes each of them
- * a bounded range: lanes and priorities are skipped from one to the next, and
+ * The index (definition_id, queue, priority, due_at, id), and the same with a
+ * tenant for jobs that have one, make each of them a bounded range: lanes and priorities are skipped from one to the next, and
  * a window continues where it stopped, never from the left end, where a held
  * snapshot may keep dead entries.
  */
@@ -12,6 +12,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "core/clock.h"
 #include "store/catalogue.h"
 #include "store/dispatch_store.h"
 
@@ -39,6 +40,19 @@ ujobs_dispatch_next_lane(UjobsLaneKey *key)
 	return found;
 }
 
+/* A tenant's rows have an index of their own. */
+static bool
+is_of_tenant(const UjobsLaneKey *lane)
+{
+	return lane->tenant[0] != '\0';
+}
+
+static UjobsStatement *
+of_lane(const UjobsLaneKey *lane, UjobsStatementId plain, UjobsStatementId tenant)
+{
+	return ujobs_statement(is_of_tenant(lane) ? tenant : plain);
+}
+
 /* The next priority of the lane after `after`, or false. */
 static bool
 next_priority(const UjobsLaneKey *lane, int32 after, int16 *priority)
@@ -49,7 +63,10 @@ next_priority(const UjobsLaneKey *lane, int32 after, int16 *priority)
 	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
 	ujobs_bind_text(&args, lane->queue);
 	ujobs_bind(&args, Int32GetDatum(after));
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_NEXT_PRIORITY), &args);
+	if (is_of_tenant(lane))
+		ujobs_bind_text(&args, lane->tenant);
+	result = ujobs_query_read(of_lane(lane, UJOBS_SQL_DISPATCH_NEXT_PRIORITY,
+									  UJOBS_SQL_DISPATCH_TENANT_NEXT_PRIORITY), &args);
 	if (result.rows == 0)
 		return false;
 	*priority = DatumGetInt16(ujobs_result_datum(&result, 0, 0));
@@ -69,7 +86,9 @@ read_due(const UjobsLaneKey *lane, UjobsCursor *cursor, TimestampTz now, UjobsHe
 	ujobs_bind(&args, Int64GetDatum(cursor->id));
 	ujobs_bind(&args, TimestampTzGetDatum(now));
 	ujobs_bind(&args, Int64GetDatum(max));
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_DUE), &args);
+	if (is_of_tenant(lane))
+		ujobs_bind_text(&args, lane->tenant);
+	result = ujobs_query_read(of_lane(lane, UJOBS_SQL_DISPATCH_DUE, UJOBS_SQL_DISPATCH_TENANT_DUE), &args);
 	for (uint64 row = 0; row < result.rows; row++)
 	{
 		out[row] = (UjobsHeapItem) {
@@ -118,7 +137,9 @@ read_future(const UjobsLaneKey *lane, int16 priority, TimestampTz now, int max, 
 	ujobs_bind(&args, Int16GetDatum(priority));
 	ujobs_bind(&args, TimestampTzGetDatum(now));
 	ujobs_bind(&args, Int64GetDatum(max));
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_FUTURE), &args);
+	if (is_of_tenant(lane))
+		ujobs_bind_text(&args, lane->tenant);
+	result = ujobs_query_read(of_lane(lane, UJOBS_SQL_DISPATCH_FUTURE, UJOBS_SQL_DISPATCH_TENANT_FUTURE), &args);
 	old = MemoryContextSwitchTo(into);
 	for (uint64 row = 0; row < result.rows; row++)
 	{
@@ -159,18 +180,126 @@ ujobs_dispatch_future(const UjobsLaneKey *lane, TimestampTz now, int max, Timest
 	return all;
 }
 
-List *
-ujobs_dispatch_paused(void)
+int
+ujobs_dispatch_tenant_rows(const UjobsLaneKey *lane, UjobsHeapItem *out, int max)
 {
 	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	UjobsResult result;
+
+	ujobs_identity_enter(&identity);
+	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_bind_text(&args, lane->queue);
+	ujobs_bind_text(&args, lane->tenant);
+	ujobs_bind(&args, Int64GetDatum(max));
+	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_TENANT_ROWS), &args);
+	for (uint64 row = 0; row < result.rows; row++)
+	{
+		out[row] = (UjobsHeapItem) {
+			.id = DatumGetInt64(ujobs_result_datum(&result, row, 0)),
+			.due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1)),
+			.priority = DatumGetInt16(ujobs_result_datum(&result, row, 2))
+		};
+	}
+	ujobs_identity_leave(&identity);
+	return (int) result.rows;
+}
+
+List *
+ujobs_dispatch_tenants(const UjobsLaneKey *lane, int max)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
 	UjobsResult result;
 	List	   *names = NIL;
 
 	ujobs_identity_enter(&identity);
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_PAUSED), NULL);
+	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_bind_text(&args, lane->queue);
+	ujobs_bind(&args, Int64GetDatum(max));
+	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_TENANTS), &args);
 	MemoryContextSwitchTo(identity.caller);
 	for (uint64 row = 0; row < result.rows; row++)
 		names = lappend(names, ujobs_result_text(&result, row, 0, identity.caller));
 	ujobs_identity_leave(&identity);
 	return names;
+}
+
+bool
+ujobs_dispatch_has_plain(const UjobsLaneKey *lane)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	bool		any;
+
+	ujobs_identity_enter(&identity);
+	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
+	any = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_HAS_PLAIN), &args).rows > 0;
+	ujobs_identity_leave(&identity);
+	return any;
+}
+
+char *
+ujobs_dispatch_tenant_of(int64 id)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	UjobsResult result;
+	char	   *name = NULL;
+
+	ujobs_identity_enter(&identity);
+	ujobs_bind(&args, Int64GetDatum(id));
+	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_TENANT_OF), &args);
+	if (result.rows > 0)
+		name = ujobs_result_text(&result, 0, 0, identity.caller);
+	ujobs_identity_leave(&identity);
+	return name;
+}
+
+static int
+limit_of(const UjobsResult *result, uint64 row, int column)
+{
+	return ujobs_result_is_null(result, row, column) ? 0 : DatumGetInt32(ujobs_result_datum(result, row, column));
+}
+
+List *
+ujobs_dispatch_queues(void)
+{
+	UjobsIdentity identity;
+	UjobsResult result;
+	List	   *rows = NIL;
+
+	ujobs_identity_enter(&identity);
+	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_QUEUES), NULL);
+	MemoryContextSwitchTo(identity.caller);
+	for (uint64 row = 0; row < result.rows; row++)
+	{
+		UjobsQueueRow *queue = palloc0(sizeof(UjobsQueueRow));
+
+		strlcpy(queue->name, ujobs_result_text(&result, row, 0, CurrentMemoryContext), NAMEDATALEN);
+		queue->paused = DatumGetBool(ujobs_result_datum(&result, row, 1));
+		queue->concurrency = limit_of(&result, row, 2);
+		queue->per_tenant = limit_of(&result, row, 3);
+		queue->rate_per_tenant = limit_of(&result, row, 4);
+		if (queue->rate_per_tenant > 0)
+			queue->rate_window = ujobs_clock_interval_us(DatumGetIntervalP(ujobs_result_datum(&result, row, 5)));
+		rows = lappend(rows, queue);
+	}
+	ujobs_identity_leave(&identity);
+	return rows;
+}
+
+bool
+ujobs_dispatch_is_paused(const List *queues, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, queues)
+	{
+		const UjobsQueueRow *row = lfirst(lc);
+
+		if (strcmp(name, row->name) == 0)
+			return row->paused;
+	}
+	return false;
 }

@@ -15,6 +15,7 @@ typedef struct UjobsLaneKey
 {
 	int32		definition_id;
 	char		queue[NAMEDATALEN];
+	const char *tenant;			/* whose rows are read; "" = those without one */
 } UjobsLaneKey;
 
 /* A place in a lane's order; rows after it are not in memory. */
@@ -41,7 +42,33 @@ extern int	ujobs_dispatch_due(const UjobsLaneKey *lane, UjobsCursor *cursor, Tim
  */
 extern List *ujobs_dispatch_future(const UjobsLaneKey *lane, TimestampTz now, int max, TimestampTz *horizon);
 
-/* The names (char *) of the paused queues. */
-extern List *ujobs_dispatch_paused(void);
+/*
+ * A tenant's rows, due or not, best first; fewer than max: these are all.
+ */
+extern int	ujobs_dispatch_tenant_rows(const UjobsLaneKey *lane, UjobsHeapItem *out, int max);
+
+/* Up to max tenants (char *) that have rows in the lane, in order. */
+extern List *ujobs_dispatch_tenants(const UjobsLaneKey *lane, int max);
+
+/* Has the definition jobs without a tenant? */
+extern bool ujobs_dispatch_has_plain(const UjobsLaneKey *lane);
+
+/* The tenant of a live job, or NULL. */
+extern char *ujobs_dispatch_tenant_of(int64 id);
+
+/* A queue that somebody paused or limited. */
+typedef struct UjobsQueueRow
+{
+	char		name[NAMEDATALEN];
+	bool		paused;
+	int			concurrency;	/* 0 = no limit, as the others */
+	int			per_tenant;
+	int			rate_per_tenant;
+	int64		rate_window;	/* us */
+} UjobsQueueRow;
+
+/* All of them (UjobsQueueRow *). */
+extern List *ujobs_dispatch_queues(void);
+extern bool ujobs_dispatch_is_paused(const List *queues, const char *name);
 
 #endif							/* UJOBS_STORE_DISPATCH_STORE_H */

@@ -71,6 +71,22 @@ decode_step(const UjobsResult *result, UjobsJobFacts *facts, MemoryContext into)
 	facts->child_id = DatumGetInt64(ujobs_result_datum(result, 0, 19));
 }
 
+static int32
+limit_of(const UjobsResult *result, int column)
+{
+	return ujobs_result_is_null(result, 0, column) ? 0 : DatumGetInt32(ujobs_result_datum(result, 0, column));
+}
+
+static void
+decode_limits(const UjobsResult *result, UjobsJobFacts *facts, MemoryContext into)
+{
+	facts->tenant = ujobs_result_text(result, 0, 20, into);
+	facts->queue_concurrency = limit_of(result, 21);
+	facts->per_tenant = limit_of(result, 22);
+	facts->rate_per_tenant = limit_of(result, 23);
+	facts->rate_window = ujobs_result_text(result, 0, 24, into);
+}
+
 static void
 decode_live(const UjobsResult *result, UjobsJobFacts *facts, MemoryContext into)
 {
@@ -90,6 +106,7 @@ decode_live(const UjobsResult *result, UjobsJobFacts *facts, MemoryContext into)
 	facts->dropped = DatumGetBool(ujobs_result_datum(result, 0, 12));
 	facts->queue_paused = DatumGetBool(ujobs_result_datum(result, 0, 13));
 	decode_step(result, facts, into);
+	decode_limits(result, facts, into);
 }
 
 static void

@@ -49,7 +49,12 @@ typedef struct UjobsJobFacts
 	char	   *definition;		/* NULL: no such row */
 	bool		dropped;
 	bool		external;
-	int32		concurrency;	/* 0 = no limit */
+	int32		concurrency;	/* 0 = no limit, as the next three */
+	int32		queue_concurrency;
+	int32		per_tenant;
+	int32		rate_per_tenant;
+	char	   *rate_window;
+	char	   *tenant;			/* "" = none */
 	/* Suspended jobs only, the step that they sleep or wait in: */
 	char	   *step;			/* NULL: none */
 	UjobsStepStatus step_status;

@@ -29,15 +29,45 @@ ujobs_crew_init(UjobsArea *my_area)
 {
 	area = my_area;
 	ujobs_hand_init();
+	ujobs_limit_init(my_area);
 	ujobs_admit_init(my_area);
 }
 
+/*
+ * Under its tenant's rate: has it begun?  The executor says so in the ring,
+ * where the ticket stands until its place is given to another.
+ */
 static void
-finished_one(UjobsHand *hand, TimestampTz now)
+look_at_rate(int index, UjobsTicket *ticket, uint32 place)
 {
-	UjobsTicket *ticket = &hand->ticket[hand->head++ % UJOBS_RING_SIZE];
+	TimestampTz begun;
 
-	ujobs_hand_kind_remove(hand, ticket->definition_id);
+	if ((ticket->flags & UJOBS_TICKET_RATED) == 0)
+		return;
+	begun = area->ring[index][place % UJOBS_RING_SIZE].begun;
+	if (begun == 0)
+		return;
+	ticket->flags &= ~UJOBS_TICKET_RATED;
+	ujobs_limit_rate_began(ticket, begun);
+}
+
+/* The ticket left the executor. */
+static void
+gone_from(UjobsHand *hand, const UjobsTicket *ticket)
+{
+	ujobs_hand_return_units(hand, ticket);
+	if (ticket->flags & UJOBS_TICKET_RATED)
+		ujobs_limit_rate_back(ticket);
+}
+
+static void
+finished_one(int index, TimestampTz now)
+{
+	UjobsHand  *hand = ujobs_hand_at(index);
+	UjobsTicket *ticket = &hand->ticket[hand->head % UJOBS_RING_SIZE];
+
+	look_at_rate(index, ticket, hand->head++);
+	gone_from(hand, ticket);
 	ujobs_suspect_ended(ticket->id);
 	ujobs_hand_clear_deaths(ticket->id);
 	ujobs_hand_forget(ticket->id, now);
@@ -49,10 +79,10 @@ suspect_again(const UjobsTicket *ticket)
 {
 	UjobsOutstanding *o = hash_search(ujobs_hand_outstanding(), &ticket->id, HASH_FIND, NULL);
 
-	if ((ticket->flags & UJOBS_TICKET_SUSPECT) == 0 || o == NULL || o->lane == NULL)
+	if ((ticket->flags & UJOBS_TICKET_SUSPECT) == 0 || o == NULL || o->party == NULL)
 		return false;
-	ujobs_suspect_add(ticket->id, ticket->definition_id, o->lane->key.queue, 0);
-	(void) hash_search(ujobs_hand_outstanding(), &ticket->id, HASH_REMOVE, NULL);
+	ujobs_suspect_add(ticket, 0);
+	ujobs_hand_drop(ticket->id);
 	return true;
 }
 
@@ -65,9 +95,11 @@ bury(int index, bool died, TimestampTz now)
 
 	while (ujobs_hand_load(hand) > 0)
 	{
-		UjobsTicket *ticket = &hand->ticket[hand->head++ % UJOBS_RING_SIZE];
+		UjobsTicket *ticket = &hand->ticket[hand->head % UJOBS_RING_SIZE];
 		TimestampTz not_before = now;
 
+		look_at_rate(index, ticket, hand->head++);
+		gone_from(hand, ticket);
 		if (first && died && hand->state != UJOBS_SLOT_STARTING)
 		{
 			int			n = ujobs_hand_count_death(ticket->id);
@@ -81,7 +113,7 @@ bury(int index, bool died, TimestampTz now)
 	}
 	if (died && hand->state == UJOBS_SLOT_STARTING)
 		ujobs_recruit_failed(hand->role, now);
-	memset(hand, 0, sizeof(*hand));
+	ujobs_hand_clear(hand);
 }
 
 static double
@@ -112,7 +144,7 @@ sync_hand(int index, TimestampTz now)
 	{
 		/* What it finished before it went. */
 		for (n = slot.generation == hand->generation ? (int) (slot.taken - hand->done) : 0; n > 0; n--)
-			finished_one(hand, now);
+			finished_one(index, now);
 		bury(index, slot.generation != hand->generation || slot.died, now);
 		return true;
 	}
@@ -133,7 +165,9 @@ sync_hand(int index, TimestampTz now)
 	if (n > 0 || ujobs_hand_load(hand) == 0)
 		hand->synced = now;
 	for (int i = 0; i < n; i++)
-		finished_one(hand, now);
+		finished_one(index, now);
+	if (ujobs_hand_load(hand) > 0)
+		look_at_rate(index, &hand->ticket[hand->head % UJOBS_RING_SIZE], hand->head);
 	return n > 0;
 }
 
@@ -202,13 +236,14 @@ ujobs_crew_adopt(void)
 		hand->done = slot.taken;
 		hand->worked = slot.work_us;
 		hand->synced = GetCurrentTimestamp();
-		hand->head = hand->tail = 0;
+		hand->head = hand->tail = (uint32) slot.taken;	/* as in the ring */
 		for (uint32 n = (uint32) slot.taken; n != slot.tail; n++)
 		{
 			UjobsTicket ticket = area->ring[i][n % UJOBS_RING_SIZE];
 
+			ticket.flags &= ~UJOBS_TICKET_RATED;	/* it was counted in another memory */
 			hand->ticket[hand->tail++ % UJOBS_RING_SIZE] = ticket;
-			ujobs_hand_kind_add(hand, ticket.definition_id);
+			ujobs_hand_take_units(hand, &ticket);
 			if (ticket.flags & UJOBS_TICKET_SUSPECT)
 				ujobs_suspect_adopt();
 			ujobs_hand_remember(&ticket, NULL, (UjobsHeapItem) {ticket.id, 0, 0});
@@ -227,7 +262,8 @@ ujobs_crew_reclaim(int index, int max, TimestampTz now)
 	for (int i = 0; i < n; i++)
 	{
 		hand->tail--;
-		ujobs_hand_kind_remove(hand, back[i].definition_id);
+		/* Our copy knows whether its rate was counted here. */
+		gone_from(hand, &hand->ticket[hand->tail % UJOBS_RING_SIZE]);
 		ujobs_hand_put_back(back[i].id, 0, now);
 	}
 }
@@ -269,6 +305,18 @@ ujobs_crew_next(TimestampTz now)
 			next = Min(next, Max(ujobs_hand_at(i)->synced + UJOBS_SLOW_US, now + 1000));
 	}
 	return next;
+}
+
+/* Who holds what is counted anew; over a limit only what was begun stays with executors. */
+void
+ujobs_crew_follow_limits(TimestampTz now)
+{
+	ujobs_hand_recount();
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		if (ujobs_hand_at(i)->used && ujobs_limit_any())
+			ujobs_crew_reclaim(i, UJOBS_RING_SIZE, now);
+	}
 }
 
 int
@@ -315,7 +363,7 @@ ujobs_crew_born(int index, uint32 generation, Oid role)
 {
 	UjobsHand  *hand = ujobs_hand_at(index);
 
-	memset(hand, 0, sizeof(*hand));
+	ujobs_hand_clear(hand);
 	hand->used = true;
 	hand->generation = generation;
 	hand->role = role;

@@ -2,8 +2,8 @@
  * crew.h: the executors of this database, followed.
  *
  * Limits are exact because an executor runs its tickets one after another: a
- * definition with concurrency n may have tickets with at most n executors at
- * a time, and ujobs.max_running executors of a database may have any at all.
+ * limit of n allows tickets under it with at most n executors at a time, and
+ * ujobs.max_running executors of a database may have any at all (limit.h).
  */
 #ifndef UJOBS_WORKER_CREW_H
 #define UJOBS_WORKER_CREW_H
@@ -27,6 +27,9 @@ extern void ujobs_crew_reclaim(int index, int max, TimestampTz now);
 
 /* Takes back tickets behind a slow job. */
 extern void ujobs_crew_reclaim_slow(TimestampTz now);
+
+/* Limits changed. */
+extern void ujobs_crew_follow_limits(TimestampTz now);
 
 /* The instant by which the dispatcher must look again, or DT_NOEND. */
 extern TimestampTz ujobs_crew_next(TimestampTz now);

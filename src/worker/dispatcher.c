@@ -184,6 +184,19 @@ convict(UjobsJob *job)
 }
 
 static void
+add_suspect(const UjobsJob *job)
+{
+	UjobsTicket ticket = {
+		.id = job->id,
+		.definition_id = job->definition_id,
+		.queue_hash = ujobs_queue_hash(job->queue),
+		.tenant_hash = ujobs_tenant_hash(job->tenant)
+	};
+
+	ujobs_suspect_add(&ticket, job->due_at);
+}
+
+static void
 hear_suspect(const UjobsSuspect *suspect)
 {
 	bool		guilty = suspect->alone || suspect->crashes > (suspect->was_trusted ? 2 : 1);
@@ -203,7 +216,7 @@ hear_suspect(const UjobsSuspect *suspect)
 		job->due_at = Min(job->due_at, GetCurrentTimestamp());	/* its wait was over before its deadline */
 	again = job != NULL && (!guilty || convict(job));
 	if (again)
-		ujobs_suspect_add(job->id, job->definition_id, job->queue, job->due_at);
+		add_suspect(job);
 	ujobs_worker_commit();
 	if (!again)
 		ujobs_crashmark_clear(MyDatabaseId, suspect->job_id);
@@ -358,24 +371,17 @@ match(TimestampTz now)
 }
 
 static void
+begin_in_round(void)
+{
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+}
+
+static void
 refill(TimestampTz now)
 {
-	bool		open = false;
-
-	for (int i = 0; i < ujobs_lane_count(); i++)
-	{
-		UjobsLane  *lane = ujobs_lane_at(i);
-
-		ujobs_lane_fire(lane, now);
-		if (!ujobs_lane_is_low(lane, now))
-			continue;
-		if (!open)
-			ujobs_worker_begin();
-		open = true;
-		MemoryContextSwitchTo(loop_memory);
-		ujobs_lane_refill(lane, now);
-	}
-	if (open)
+	ujobs_party_fire_all(now);
+	if (ujobs_party_refill_all(now, begin_in_round))
 		ujobs_worker_commit();
 }
 
@@ -385,9 +391,8 @@ next_instant(TimestampTz now)
 	TimestampTz next = dirty ? Min(dirty_at, reconcile_at) : reconcile_at;
 
 	next = Min(next, ujobs_crew_next(now));
-	for (int i = 0; i < ujobs_lane_count(); i++)
-		next = Min(next, ujobs_lane_next(ujobs_lane_at(i)));
-	return next;
+	next = Min(next, ujobs_party_next());
+	return Min(next, ujobs_limit_next());
 }
 
 /* DROP EXTENSION: nothing is left to serve, or another store by now, of which nothing is known. */
@@ -426,6 +431,8 @@ one_round(void)
 	look_at_leases(now);
 	match(now);
 	refill(now);
+	if (ujobs_limit_take_change())
+		ujobs_crew_follow_limits(now);
 	ujobs_crew_reclaim_slow(now);
 	ujobs_admit_assign(now);
 	ujobs_grant_serve(dirty);

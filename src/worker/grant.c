@@ -28,8 +28,10 @@ typedef struct Entry
 	int64		id;
 	int			place;			/* of the claim whose transaction runs, or LEASED */
 	int			number;			/* of the grant there */
-	int32		definition_id;
-	UjobsLane  *lane;			/* NULL: taken over from a former dispatcher, not looked up yet */
+	bool		counted;		/* units of limits are taken for it */
+	bool		rated;			/* under its tenant's rate, and not yet begun */
+	UjobsTicket ticket;			/* whose units: nothing else of it is used */
+	UjobsParty *party;			/* NULL: taken over from a former dispatcher, not looked up yet */
 	UjobsHeapItem item;
 	bool		hinted;			/* look at its row */
 	bool		match_again;
@@ -37,17 +39,10 @@ typedef struct Entry
 	UjobsHint	hint;
 } Entry;
 
-typedef struct Count
-{
-	int32		definition_id;
-	int			n;
-} Count;
-
 static UjobsArea *area;
 static HTAB *book;
-static HTAB *counts;
 static int	hinted = 0;			/* entries that are leased and hinted, about */
-static bool adopted = true;		/* there may be entries without a lane */
+static bool adopted = true;		/* there may be entries without a party */
 static uint64 first_unheard;	/* claims from this turn on asked after the round's hints were taken */
 static int	n_known[UJOBS_MAX_CLAIMS];	/* grants of each place that are in the book, or were */
 
@@ -58,9 +53,6 @@ ujobs_grant_init(UjobsArea *my_area)
 
 	area = my_area;
 	book = hash_create("ujobs grants", 256, &ctl, HASH_ELEM | HASH_BLOBS);
-	ctl.keysize = sizeof(int32);
-	ctl.entrysize = sizeof(Count);
-	counts = hash_create("ujobs grants by definition", 64, &ctl, HASH_ELEM | HASH_BLOBS);
 }
 
 /* ---- the book ---- */
@@ -71,19 +63,20 @@ find(int64 id)
 	return hash_search(book, &id, HASH_FIND, NULL);
 }
 
+/* From now on it counts as running. */
 static void
-count(int32 definition_id, int n)
+count(Entry *e, const UjobsTicket *ticket, UjobsParty *party)
 {
-	bool		found;
-	Count	   *c = hash_search(counts, &definition_id, HASH_ENTER, &found);
-
-	c->n = found ? c->n + n : n;
-	if (c->n == 0)
-		(void) hash_search(counts, &definition_id, HASH_REMOVE, NULL);
+	e->ticket = *ticket;
+	e->counted = true;
+	e->party = party;
+	if (party != NULL)
+		party->out++;
+	ujobs_limit_take_outside(ticket);
 }
 
 static Entry *
-enter(int64 id, int place, int number, UjobsLane *lane, UjobsHeapItem item)
+enter(int64 id, int place, int number, UjobsHeapItem item)
 {
 	bool		found;
 	Entry	   *e = hash_search(book, &id, HASH_ENTER, &found);
@@ -93,13 +86,7 @@ enter(int64 id, int place, int number, UjobsLane *lane, UjobsHeapItem item)
 	memset((char *) e + sizeof(int64), 0, sizeof(Entry) - sizeof(int64));
 	e->place = place;
 	e->number = number;
-	e->lane = lane;
 	e->item = item;
-	if (lane != NULL)
-	{
-		e->definition_id = lane->key.definition_id;
-		count(e->definition_id, 1);
-	}
 	return e;
 }
 
@@ -110,8 +97,12 @@ leave(Entry *e, TimestampTz now)
 	Entry		left = *e;
 
 	(void) hash_search(book, &e->id, HASH_REMOVE, NULL);
-	if (left.definition_id != 0)
-		count(left.definition_id, -1);
+	if (left.counted)
+		ujobs_limit_return_outside(&left.ticket);
+	if (left.rated)
+		ujobs_limit_rate_back(&left.ticket);
+	if (left.party != NULL)
+		left.party->out--;
 	if (left.hinted && left.hint.kind == UJOBS_HINT_JOB && !ujobs_lane_hint(&left.hint, now))
 		ujobs_wakeup_rescan_now();
 	if (left.match_again)
@@ -121,13 +112,13 @@ leave(Entry *e, TimestampTz now)
 static void
 put_back(Entry *e, TimestampTz not_before, TimestampTz now)
 {
-	UjobsLane  *lane = e->lane;
+	UjobsParty *party = e->party;
 	UjobsHeapItem item = e->item;
 
 	leave(e, now);
 	item.due_at = Max(item.due_at, not_before);
-	if (lane != NULL)
-		ujobs_lane_add(lane, item, now);
+	if (party != NULL)
+		ujobs_party_add(party, item, now);
 	else
 		ujobs_wakeup_rescan_now();	/* only the rows know its lane */
 }
@@ -136,14 +127,6 @@ bool
 ujobs_grant_has(int64 id)
 {
 	return find(id) != NULL;
-}
-
-int
-ujobs_grant_count(int32 definition_id)
-{
-	Count	   *c = hash_search(counts, &definition_id, HASH_FIND, NULL);
-
-	return c != NULL ? c->n : 0;
 }
 
 int
@@ -198,6 +181,9 @@ follow_grant(int place, int number, const UjobsGrant *grant, TimestampTz now)
 			break;
 		case UJOBS_FATE_LEASED:
 			e->place = LEASED;
+			if (e->rated)
+				ujobs_limit_rate_began(&e->ticket, now);
+			e->rated = false;
 			break;
 	}
 }
@@ -208,7 +194,7 @@ adopt(int place, int number, const UjobsGrant *grant)
 {
 	if (grant->fate != UJOBS_FATE_OPEN)
 		return;					/* the rows say it, or will */
-	(void) enter(grant->id, place, number, NULL, (UjobsHeapItem) {grant->id, 0, 0, grant->woken});
+	(void) enter(grant->id, place, number, (UjobsHeapItem) {grant->id, 0, 0, grant->woken});
 	adopted = true;
 }
 
@@ -262,6 +248,21 @@ lane_of(const UjobsLeased *leased, TimestampTz now)
 	return ujobs_lane_find(&key);
 }
 
+/* It stands in the book by its row. */
+static void
+count_leased(Entry *e, const UjobsLeased *leased, TimestampTz now)
+{
+	UjobsLane  *lane = lane_of(leased, now);
+	UjobsTicket ticket = {
+		.id = leased->id,
+		.definition_id = leased->definition_id,
+		.queue_hash = ujobs_queue_hash(leased->queue),
+		.tenant_hash = ujobs_tenant_hash(leased->tenant)
+	};
+
+	count(e, &ticket, lane == NULL ? NULL : ujobs_lane_party(lane, ticket.tenant_hash));
+}
+
 /* Fills *ids with the leased entries that somebody hinted at. */
 static int
 collect_hinted(int64 **ids)
@@ -310,14 +311,12 @@ ujobs_grant_look(TimestampTz now)
 static void
 see(const UjobsLeased *leased, TimestampTz now)
 {
-	UjobsLane  *lane = lane_of(leased, now);
-	Entry	   *e;
+	Entry	   *e = enter(leased->id, LEASED, 0,
+						  (UjobsHeapItem) {leased->id, leased->due_at, leased->priority});
 
-	if (lane == NULL)
-		return;
-	e = enter(leased->id, LEASED, 0, lane,
-			  (UjobsHeapItem) {leased->id, leased->due_at, leased->priority});
 	e->seen = true;
+	if (!e->counted)
+		count_leased(e, leased, now);
 }
 
 /* Their lanes, as of before their claims. */
@@ -333,7 +332,7 @@ place_adopted(TimestampTz now)
 	hash_seq_init(&status, book);
 	while ((e = hash_seq_search(&status)) != NULL)
 	{
-		if (e->lane == NULL)
+		if (!e->counted)
 			ids[n++] = e->id;
 	}
 	adopted = false;
@@ -344,13 +343,9 @@ place_adopted(TimestampTz now)
 		UjobsLeased *job = lfirst(lc);
 
 		e = find(job->id);
-		e->lane = lane_of(job, now);
-		if (e->lane == NULL)
-			continue;
 		e->item.due_at = job->due_at;
 		e->item.priority = job->priority;
-		e->definition_id = job->definition_id;
-		count(e->definition_id, 1);
+		count_leased(e, job, now);
 	}
 }
 
@@ -398,99 +393,48 @@ asks_for(const UjobsClaimAsk *ask, const UjobsLane *lane)
 	return false;
 }
 
+/* An UjobsLaneFilter: queues that the claim names, and definitions that its role may work. */
 static bool
-has_room(const UjobsLane *lane)
+may_give(const UjobsLane *lane, void *arg)
 {
-	return lane->concurrency == 0 ||
-		ujobs_grant_count(lane->key.definition_id) + ujobs_hand_holders(lane->key.definition_id) < lane->concurrency;
-}
-
-static bool
-may_give(const UjobsLane *lane, const UjobsClaimAsk *ask)
-{
+	const UjobsClaimAsk *ask = arg;
 	const UjobsDefinition *definition;
 
-	if (!lane->outside || !lane->loaded || lane->paused || ujobs_lane_waiting(lane) == 0 || !asks_for(ask, lane) ||
-		!has_room(lane))
+	if (!asks_for(ask, lane))
 		return false;
 	definition = ujobs_definition_by_id(lane->key.definition_id);
 	return definition != NULL && ujobs_definition_may_work(definition, ask->role);
 }
 
-/* What is at the top and cannot be given, because somebody has it, goes. */
-static void
-drop_taken(UjobsLane *lane)
-{
-	while (ujobs_lane_waiting(lane) > 0)
-	{
-		UjobsHeapItem item = *ujobs_lane_top(lane);
-
-		if (ujobs_grant_has(item.id))
-		{
-			if (item.woken)
-				ujobs_grant_match_again(item.id);
-		}
-		else if (ujobs_hand_has(item.id))
-		{
-			if (item.woken)
-				ujobs_hand_match_again(item.id);
-		}
-		else
-			return;
-		(void) ujobs_lane_pop(lane);
-	}
-}
-
-/* The lane with the most urgent job for this claim, or NULL. */
-static UjobsLane *
-best_lane(const UjobsClaimAsk *ask)
-{
-	UjobsLane  *best = NULL;
-
-	for (int i = 0; i < ujobs_lane_count(); i++)
-	{
-		UjobsLane  *lane = ujobs_lane_at(i);
-
-		if (lane->outside)
-			drop_taken(lane);
-		if (may_give(lane, ask) &&
-			(best == NULL || ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, ujobs_lane_top(lane), ujobs_lane_top(best)) < 0))
-			best = lane;
-	}
-	return best;
-}
-
-static bool
-database_has_room(void)
-{
-	return ujobs_guc_max_running == 0 || ujobs_admit_busy() + ujobs_grant_total() < ujobs_guc_max_running;
-}
-
 static int
-gather(int place, const UjobsClaimAsk *ask, UjobsGrant *out)
+gather(int place, UjobsClaimAsk *ask, UjobsGrant *out, TimestampTz now)
 {
 	int			n = 0;
 
-	while (n < ask->max && database_has_room())
+	while (n < ask->max)
 	{
-		UjobsLane  *lane = best_lane(ask);
+		UjobsParty *party = ujobs_admit_best_outside(may_give, ask, now);
+		UjobsTicket ticket;
 		UjobsHeapItem item;
+		Entry	   *e;
 
-		if (lane == NULL)
+		if (party == NULL)
 			break;
-		item = ujobs_lane_pop(lane);
-		(void) enter(item.id, place, n_known[place] + n, lane, item);
+		item = ujobs_admit_pop_outside(party, &ticket);
+		e = enter(item.id, place, n_known[place] + n, item);
+		count(e, &ticket, party);
+		e->rated = (ticket.flags & UJOBS_TICKET_RATED) != 0;
 		out[n++] = (UjobsGrant) {item.id, item.woken, UJOBS_FATE_OPEN};
 	}
 	return n;
 }
 
 static void
-answer(int place, const UjobsClaim *claim, bool uncertain, TimestampTz now)
+answer(int place, UjobsClaim *claim, bool uncertain, TimestampTz now)
 {
 	UjobsGrant	grants[UJOBS_CLAIM_GRANTS];
-	int			n = gather(place, &claim->ask, grants);
-	bool		found = claim->ask.max == 0 && database_has_room() && best_lane(&claim->ask) != NULL;
+	int			n = gather(place, &claim->ask, grants, now);
+	bool		found = claim->ask.max == 0 && ujobs_admit_best_outside(may_give, &claim->ask, now) != NULL;
 
 	if (n == 0 && !found && (claim->ask.wait || (uncertain && now - claim->asked_at < UNCERTAIN_US)))
 		return;
@@ -545,8 +489,8 @@ ujobs_grant_serve(bool uncertain)
 	if (pg_atomic_read_u32(&area->claims.taken) == 0 || (n = who_asks(turns)) == 0)
 		return;
 	now = GetCurrentTimestamp();	/* what was due when they asked, is due */
-	for (int i = 0; i < ujobs_lane_count(); i++)
-		ujobs_lane_fire(ujobs_lane_at(i), now);
+	ujobs_party_fire_all(now);
+	ujobs_party_unblock(now);
 	ujobs_worker_begin();		/* who is a member of what stands in the catalogs */
 	for (int i = 0; i < n; i++)
 	{

@@ -41,8 +41,7 @@ extern void ujobs_grant_rescan(TimestampTz now);
  */
 extern void ujobs_grant_serve(bool uncertain);
 
-/* How many of this definition, or in all, count as running. */
-extern int	ujobs_grant_count(int32 definition_id);
+/* How many count as running. */
 extern int	ujobs_grant_total(void);
 
 #endif							/* UJOBS_WORKER_GRANT_H */

@@ -42,60 +42,114 @@ ujobs_hand_outstanding(void)
 	return outstanding;
 }
 
-UjobsHandKind *
-ujobs_hand_kind(UjobsHand *hand, int32 definition_id)
+/* ---- units of limits ---- */
+
+static UjobsHandUnit *
+find_unit(const UjobsHand *hand, const UjobsCap *cap)
 {
-	for (int i = 0; i < hand->n_kinds; i++)
+	for (int i = 0; i < hand->n_units; i++)
 	{
-		if (hand->kind[i].definition_id == definition_id)
-			return &hand->kind[i];
+		if (hand->unit[i].cap == cap)
+			return &hand->unit[i];
 	}
 	return NULL;
 }
 
-void
-ujobs_hand_kind_add(UjobsHand *hand, int32 definition_id)
+bool
+ujobs_hand_holds(const UjobsHand *hand, const UjobsCap *cap)
 {
-	UjobsHandKind *kind = ujobs_hand_kind(hand, definition_id);
+	return find_unit(hand, cap) != NULL;
+}
 
-	if (kind == NULL)
+static void
+take_unit(UjobsHand *hand, UjobsCap *cap)
+{
+	UjobsHandUnit *unit = find_unit(hand, cap);
+
+	if (unit != NULL)
 	{
-		kind = &hand->kind[hand->n_kinds++];
-		kind->definition_id = definition_id;
-		kind->count = 0;
+		unit->count++;
+		return;
 	}
-	kind->count++;
+	if (hand->n_units == hand->unit_capacity)
+	{
+		hand->unit_capacity = Max(16, 2 * hand->unit_capacity);
+		hand->unit = hand->unit == NULL ?
+			MemoryContextAlloc(TopMemoryContext, hand->unit_capacity * sizeof(UjobsHandUnit)) :
+			repalloc(hand->unit, hand->unit_capacity * sizeof(UjobsHandUnit));
+	}
+	hand->unit[hand->n_units++] = (UjobsHandUnit) {cap, 1};
+	ujobs_limit_take_inside(cap);
+}
+
+static void
+return_unit(UjobsHand *hand, UjobsCap *cap)
+{
+	UjobsHandUnit *unit = find_unit(hand, cap);
+
+	Assert(unit != NULL);
+	if (unit == NULL || --unit->count > 0)
+		return;
+	*unit = hand->unit[--hand->n_units];
+	ujobs_limit_return_inside(cap);
 }
 
 void
-ujobs_hand_kind_remove(UjobsHand *hand, int32 definition_id)
+ujobs_hand_take_units(UjobsHand *hand, const UjobsTicket *ticket)
 {
-	UjobsHandKind *kind = ujobs_hand_kind(hand, definition_id);
+	UjobsCap   *cap[UJOBS_CAP_KINDS];
+	int			n = ujobs_limit_of(ticket, cap);
 
-	if (--kind->count == 0)
-		*kind = hand->kind[--hand->n_kinds];
+	for (int i = 0; i < n; i++)
+		take_unit(hand, cap[i]);
 }
 
-int
-ujobs_hand_holders(int32 definition_id)
+void
+ujobs_hand_return_units(UjobsHand *hand, const UjobsTicket *ticket)
 {
-	int			n = 0;
+	UjobsCap   *cap[UJOBS_CAP_KINDS];
+	int			n = ujobs_limit_of(ticket, cap);
 
+	for (int i = 0; i < n; i++)
+		return_unit(hand, cap[i]);
+}
+
+void
+ujobs_hand_recount(void)
+{
+	ujobs_limit_forget_inside();
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
-		n += hands[i].used && ujobs_hand_kind(&hands[i], definition_id) != NULL;
-	return n;
+	{
+		UjobsHand  *hand = &hands[i];
+
+		hand->n_units = 0;
+		for (uint32 at = hand->head; hand->used && at != hand->tail; at++)
+			ujobs_hand_take_units(hand, &hand->ticket[at % UJOBS_RING_SIZE]);
+	}
+}
+
+void
+ujobs_hand_clear(UjobsHand *hand)
+{
+	if (hand->unit != NULL)
+		pfree(hand->unit);
+	memset(hand, 0, sizeof(*hand));
 }
 
 /* ---- outstanding jobs ---- */
 
 void
-ujobs_hand_remember(const UjobsTicket *ticket, UjobsLane *lane, UjobsHeapItem item)
+ujobs_hand_remember(const UjobsTicket *ticket, UjobsParty *party, UjobsHeapItem item)
 {
 	bool		found;
 	UjobsOutstanding *o = hash_search(outstanding, &ticket->id, HASH_ENTER, &found);
 
-	o->lane = lane;
+	if (found && o->party != NULL)
+		o->party->out--;
+	o->party = party;
 	o->item = item;
+	if (party != NULL)
+		party->out++;
 	o->again = o->match_again = o->cancelled = false;
 }
 
@@ -125,6 +179,14 @@ ujobs_hand_match_again(int64 id)
 		o->match_again = true;
 }
 
+static void
+remove_outstanding(UjobsOutstanding *o)
+{
+	if (o->party != NULL)
+		o->party->out--;
+	(void) hash_search(outstanding, &o->id, HASH_REMOVE, NULL);
+}
+
 /* The executor is finished with it; a hint that came meanwhile counts now. */
 void
 ujobs_hand_forget(int64 id, TimestampTz now)
@@ -137,7 +199,16 @@ ujobs_hand_forget(int64 id, TimestampTz now)
 		ujobs_wakeup_rescan_now();
 	if (o->match_again)
 		ujobs_match_again(id);
-	(void) hash_search(outstanding, &id, HASH_REMOVE, NULL);
+	remove_outstanding(o);
+}
+
+void
+ujobs_hand_drop(int64 id)
+{
+	UjobsOutstanding *o = hash_search(outstanding, &id, HASH_FIND, NULL);
+
+	if (o != NULL)
+		remove_outstanding(o);
 }
 
 /* It was not run: back to where it came from. */
@@ -148,16 +219,16 @@ ujobs_hand_put_back(int64 id, TimestampTz not_before, TimestampTz now)
 
 	if (o == NULL)
 		return;
-	if (o->lane != NULL)
+	if (o->party != NULL)
 	{
 		UjobsHeapItem item = o->item;
 
 		item.due_at = Max(item.due_at, not_before);
-		ujobs_lane_add(o->lane, item, now);
+		ujobs_party_add(o->party, item, now);
 	}
 	else
 		ujobs_wakeup_rescan_now();	/* adopted: only the rows know its lane */
-	(void) hash_search(outstanding, &id, HASH_REMOVE, NULL);
+	remove_outstanding(o);
 }
 
 /* ---- deaths ---- */

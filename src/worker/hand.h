@@ -14,14 +14,14 @@
 
 #define UJOBS_SLOW_US 5000		/* a job that runs so long is slow: nothing waits behind it */
 #define UJOBS_MAX_DEATHS 5		/* of executors; then their job is blamed */
-#define UJOBS_HAND_KINDS 16		/* definitions that one ring may mix */
+#define UJOBS_HAND_UNITS 48		/* limits that one ring may be under; more only when limits are new */
 
-/* How many tickets of a definition an executor holds. */
-typedef struct UjobsHandKind
+/* A unit of a limit that an executor holds, and how many of its tickets are under it. */
+typedef struct UjobsHandUnit
 {
-	int32		definition_id;
+	UjobsCap   *cap;
 	int			count;
-} UjobsHandKind;
+} UjobsHandUnit;
 
 /* One executor; its tickets in the order they were pushed. */
 typedef struct UjobsHand
@@ -35,8 +35,9 @@ typedef struct UjobsHand
 	uint32		head;
 	uint32		tail;
 	UjobsTicket ticket[UJOBS_RING_SIZE];
-	UjobsHandKind kind[UJOBS_HAND_KINDS];
-	int			n_kinds;
+	UjobsHandUnit *unit;
+	int			n_units;
+	int			unit_capacity;
 	double		job_us;			/* moving average of a ticket's time, its share of the commit included */
 	double		work_us;		/* the same without the commit */
 	uint64		worked;			/* of the slot's work_us, as of the last sync */
@@ -48,7 +49,7 @@ typedef struct UjobsHand
 typedef struct UjobsOutstanding
 {
 	int64		id;
-	UjobsLane  *lane;			/* NULL: adopted, its lane is found at the next rescan */
+	UjobsParty *party;			/* NULL: adopted, its lane is found at the next rescan */
 	UjobsHeapItem item;
 	bool		again;			/* a hint came while it was with an executor */
 	bool		match_again;	/* its wait was over while it was with an executor */
@@ -69,17 +70,26 @@ ujobs_hand_load(const UjobsHand *hand)
 	return hand->tail - hand->head;
 }
 
-extern UjobsHandKind *ujobs_hand_kind(UjobsHand *hand, int32 definition_id);	/* NULL: none */
-extern void ujobs_hand_kind_add(UjobsHand *hand, int32 definition_id);
-extern void ujobs_hand_kind_remove(UjobsHand *hand, int32 definition_id);
+/* Does it hold a unit of this limit? */
+extern bool ujobs_hand_holds(const UjobsHand *hand, const UjobsCap *cap);
 
-/* How many executors hold tickets of the definition: its running jobs are at most so many. */
-extern int	ujobs_hand_holders(int32 definition_id);
+/* A ticket goes to it, or leaves it: units are taken, or returned. */
+extern void ujobs_hand_take_units(UjobsHand *hand, const UjobsTicket *ticket);
+extern void ujobs_hand_return_units(UjobsHand *hand, const UjobsTicket *ticket);
+
+/* Limits changed: all units of all executors, counted from their tickets. */
+extern void ujobs_hand_recount(void);
+
+/* The slot is nobody's any more; it holds no ticket. */
+extern void ujobs_hand_clear(UjobsHand *hand);
 
 /* A ticket goes out; is finished with; comes back unrun (not to start before that instant). */
-extern void ujobs_hand_remember(const UjobsTicket *ticket, UjobsLane *lane, UjobsHeapItem item);
+extern void ujobs_hand_remember(const UjobsTicket *ticket, UjobsParty *party, UjobsHeapItem item);
 extern void ujobs_hand_forget(int64 id, TimestampTz now);
 extern void ujobs_hand_put_back(int64 id, TimestampTz not_before, TimestampTz now);
+
+/* A ticket that comes back in another way. */
+extern void ujobs_hand_drop(int64 id);
 
 /* Is the job with an executor?  Then a hint is kept until it comes back. */
 extern bool ujobs_hand_has(int64 id);

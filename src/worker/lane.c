@@ -1,5 +1,5 @@
 /*
- * lane.c: windows of rows, one pair per definition and queue.
+ * lane.c: lanes, and the parties in them, by key.
  */
 #include "postgres.h"
 
@@ -17,8 +17,8 @@
 #include "worker/lane.h"
 
 static MemoryContext lane_memory = NULL;
-static HTAB *by_hash = NULL;	/* hash_key -> pointer */
-static HTAB *woken_ids = NULL;	/* of all lanes */
+static HTAB *by_hash = NULL;	/* hash_key -> lane */
+static HTAB *by_tenant = NULL;	/* (lane, tenant's hash) -> party */
 static UjobsLane **lanes = NULL;
 static int	n_lanes = 0;
 static int	lanes_capacity = 0;
@@ -29,6 +29,18 @@ typedef struct LaneEntry
 	UjobsLane  *lane;
 } LaneEntry;
 
+typedef struct PartyKey
+{
+	UjobsLane  *lane;
+	uint64		tenant_hash;
+} PartyKey;
+
+typedef struct PartyEntry
+{
+	PartyKey	key;
+	UjobsParty *party;
+} PartyEntry;
+
 void
 ujobs_lane_init(void)
 {
@@ -37,10 +49,12 @@ ujobs_lane_init(void)
 	lane_memory = AllocSetContextCreate(TopMemoryContext, "ujobs lanes", ALLOCSET_DEFAULT_SIZES);
 	ctl.hcxt = lane_memory;
 	by_hash = hash_create("ujobs lanes", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	ctl.entrysize = sizeof(int64);
-	woken_ids = hash_create("ujobs woken jobs", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	ctl.keysize = sizeof(PartyKey);
+	ctl.entrysize = sizeof(PartyEntry);
+	by_tenant = hash_create("ujobs parties", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	lanes_capacity = 64;
 	lanes = MemoryContextAlloc(lane_memory, lanes_capacity * sizeof(UjobsLane *));
+	ujobs_party_init();
 }
 
 int
@@ -67,10 +81,12 @@ lane_create(const UjobsLaneKey *key, LaneEntry *entry)
 	UjobsLane  *lane = MemoryContextAllocZero(lane_memory, sizeof(UjobsLane));
 
 	lane->key = *key;
-	lane->horizon = DT_NOEND;
-	ujobs_heap_init(&lane->due, UJOBS_HEAP_BY_URGENCY, lane_memory);
-	ujobs_heap_init(&lane->timers, UJOBS_HEAP_BY_TIME, lane_memory);
-	ujobs_heap_init(&lane->woken, UJOBS_HEAP_BY_URGENCY, lane_memory);
+	lane->key.tenant = "";
+	lane->queue_hash = ujobs_queue_hash(key->queue);
+	lane->ready.ph_compare = ujobs_party_order;
+	lane->definition_cap = ujobs_limit_cap(UJOBS_CAP_DEFINITION, key->definition_id, 0);
+	lane->queue_cap = ujobs_limit_cap(UJOBS_CAP_QUEUE, lane->queue_hash, 0);
+	lane->plain = ujobs_party_create(lane, 0, "");
 	if (n_lanes == lanes_capacity)
 	{
 		lanes_capacity *= 2;
@@ -118,213 +134,109 @@ ujobs_lane_find(const UjobsLaneKey *key)
 	}
 }
 
-/* ---- windows ---- */
-
-/* Is the row beyond what the window holds?  Then disk has it. */
-static bool
-beyond_cursor(const UjobsLane *lane, const UjobsHeapItem *item)
+UjobsLane *
+ujobs_lane_find_hash(int32 definition_id, uint32 queue_hash)
 {
-	UjobsHeapItem last = {lane->cursor.id, lane->cursor.due_at, lane->cursor.priority};
+	uint64		hash_key = hash_key_of(definition_id, queue_hash);
+	LaneEntry  *entry = hash_search(by_hash, &hash_key, HASH_FIND, NULL);
 
-	return lane->more && ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, item, &last) > 0;
+	return entry == NULL ? NULL : entry->lane;
 }
 
-static void
-add_due(UjobsLane *lane, UjobsHeapItem item)
+/* ---- parties ---- */
+
+static UjobsParty *
+find_party(UjobsLane *lane, uint64 tenant_hash)
 {
-	if (beyond_cursor(lane, &item))
-		return;
-	ujobs_heap_push(&lane->due, item);
-	if (lane->due.size > 2 * UJOBS_LANE_WINDOW)
+	PartyKey	key = {lane, tenant_hash};
+	PartyEntry *entry = hash_search(by_tenant, &key, HASH_FIND, NULL);
+
+	return entry == NULL ? NULL : entry->party;
+}
+
+static UjobsParty *
+make_party(UjobsLane *lane, uint64 tenant_hash, const char *tenant)
+{
+	PartyKey	key = {lane, tenant_hash};
+	PartyEntry *entry;
+
+	if (ujobs_party_count() >= UJOBS_MAX_PARTIES)
+		return NULL;			/* a rescan finds it when others are through */
+	entry = hash_search(by_tenant, &key, HASH_ENTER, NULL);
+	entry->party = ujobs_party_create(lane, tenant_hash, tenant);
+	return entry->party;
+}
+
+UjobsParty *
+ujobs_lane_party(UjobsLane *lane, uint64 tenant_hash)
+{
+	UjobsParty *party;
+
+	if (tenant_hash == 0)
+		return lane->plain;
+	party = find_party(lane, tenant_hash);
+	return party != NULL ? party : make_party(lane, tenant_hash, NULL);
+}
+
+UjobsParty *
+ujobs_lane_best(UjobsLane *lane, TimestampTz now)
+{
+	while (!pairingheap_is_empty(&lane->ready))
 	{
-		UjobsHeapItem last = ujobs_heap_trim(&lane->due, UJOBS_LANE_WINDOW);
+		UjobsParty *party = pairingheap_container(UjobsParty, ready_node, pairingheap_first(&lane->ready));
 
-		lane->cursor = (UjobsCursor) {last.priority, last.due_at, last.id};
-		lane->more = true;
+		if (party->cap == NULL)
+		{
+			if (ujobs_party_keeps_turn(party))
+				return party;
+			ujobs_party_place(party);
+		}
+		else if (!ujobs_party_keeps_turn(party))
+			ujobs_party_place(party);	/* its tenant was served elsewhere meanwhile */
+		else if (!ujobs_limit_rate_allows(party->cap, now))
+		{
+			ujobs_limit_watch_rate(party->cap, now);
+			ujobs_party_block(party);
+		}
+		else if (!ujobs_limit_is_free(party->cap))
+			ujobs_party_block(party);
+		else
+			return party;
 	}
+	return NULL;
 }
 
-static void
-add_timer(UjobsLane *lane, UjobsHeapItem item)
-{
-	/* A woken one is on no disk; if a window loses it, the next look at all waits finds it. */
-	if ((item.due_at > lane->horizon && !item.woken) || TIMESTAMP_NOT_FINITE(item.due_at))
-		return;
-	ujobs_heap_push(&lane->timers, item);
-	if (lane->timers.size > 2 * UJOBS_LANE_WINDOW)
-		lane->horizon = ujobs_heap_trim(&lane->timers, UJOBS_LANE_WINDOW).due_at;
-}
-
-static void
-add_woken(UjobsLane *lane, UjobsHeapItem item)
-{
-	bool		found;
-
-	(void) hash_search(woken_ids, &item.id, HASH_ENTER, &found);
-	if (!found)
-		ujobs_heap_push(&lane->woken, item);
-}
-
-static void
-forget_woken(UjobsLane *lane)
-{
-	for (int i = 0; i < lane->woken.size; i++)
-		(void) hash_search(woken_ids, &lane->woken.item[i].id, HASH_REMOVE, NULL);
-	ujobs_heap_clear(&lane->woken);
-}
-
-static bool
-woken_is_first(const UjobsLane *lane)
-{
-	if (lane->due.size == 0 || lane->woken.size == 0)
-		return lane->due.size == 0;
-	return ujobs_heap_compare(UJOBS_HEAP_BY_URGENCY, ujobs_heap_top(&lane->woken),
-							  ujobs_heap_top(&lane->due)) < 0;
-}
-
-const UjobsHeapItem *
-ujobs_lane_top(const UjobsLane *lane)
-{
-	return ujobs_heap_top(woken_is_first(lane) ? &lane->woken : &lane->due);
-}
-
-UjobsHeapItem
-ujobs_lane_pop(UjobsLane *lane)
-{
-	UjobsHeapItem item;
-
-	if (!woken_is_first(lane))
-		return ujobs_heap_pop(&lane->due);
-	item = ujobs_heap_pop(&lane->woken);
-	(void) hash_search(woken_ids, &item.id, HASH_REMOVE, NULL);
-	return item;
-}
-
-void
-ujobs_lane_add(UjobsLane *lane, UjobsHeapItem item, TimestampTz now)
-{
-	if (item.due_at > now)
-		add_timer(lane, item);
-	else if (item.woken)
-		add_woken(lane, item);
-	else
-		add_due(lane, item);
-}
+/* ---- hints ---- */
 
 bool
 ujobs_lane_hint(const UjobsHint *hint, TimestampTz now)
 {
-	uint64		hash_key = hash_key_of(hint->definition_id, hint->queue_hash);
-	LaneEntry  *entry = hash_search(by_hash, &hash_key, HASH_FIND, NULL);
+	UjobsLane  *lane = ujobs_lane_find_hash(hint->definition_id, hint->queue_hash);
+	UjobsParty *party;
 
-	if (entry == NULL || !entry->lane->loaded)
+	if (lane == NULL || !lane->loaded)
 		return false;
-	ujobs_lane_add(entry->lane, (UjobsHeapItem) {hint->id, hint->due_at, hint->priority}, now);
+	party = ujobs_lane_party(lane, hint->tenant_hash);
+	if (party != NULL)
+		ujobs_party_add(party, (UjobsHeapItem) {hint->id, hint->due_at, hint->priority}, now);
 	return true;
-}
-
-/* What the window holds beyond its cursor is read again, in order. */
-static void
-forget_beyond_cursor(UjobsLane *lane)
-{
-	int			size = lane->due.size;
-
-	lane->due.size = 0;
-	for (int i = 0; i < size; i++)
-	{
-		UjobsHeapItem item = lane->due.item[i];
-
-		if (!beyond_cursor(lane, &item))
-			ujobs_heap_push(&lane->due, item);
-	}
 }
 
 bool
 ujobs_lane_range(const UjobsHint *hint, TimestampTz now)
 {
-	uint64		hash_key = hash_key_of(hint->definition_id, hint->queue_hash);
-	LaneEntry  *entry = hash_search(by_hash, &hash_key, HASH_FIND, NULL);
-	UjobsHeapItem first = {hint->id, hint->due_at, hint->priority};
-	UjobsLane  *lane;
+	UjobsLane  *lane = ujobs_lane_find_hash(hint->definition_id, hint->queue_hash);
+	UjobsParty *party;
 
-	if (entry == NULL || !entry->lane->loaded)
+	if (lane == NULL || !lane->loaded)
 		return false;
-	lane = entry->lane;
-	if (hint->due_at > now)
-		lane->horizon = Min(lane->horizon, hint->due_at - 1);
-	else if (!beyond_cursor(lane, &first))
-	{
-		lane->cursor = (UjobsCursor) {hint->priority, hint->due_at, hint->id - 1};
-		lane->more = true;
-		forget_beyond_cursor(lane);
-	}
+	party = ujobs_lane_party(lane, hint->tenant_hash);
+	if (party != NULL)
+		ujobs_party_range(party, (UjobsHeapItem) {hint->id, hint->due_at, hint->priority}, now);
 	return true;
 }
 
-void
-ujobs_lane_fire(UjobsLane *lane, TimestampTz now)
-{
-	while (lane->timers.size > 0 && ujobs_heap_top(&lane->timers)->due_at <= now)
-		ujobs_lane_add(lane, ujobs_heap_pop(&lane->timers), now);
-}
-
-bool
-ujobs_lane_is_low(const UjobsLane *lane, TimestampTz now)
-{
-	if (lane->more && lane->due.size < UJOBS_LANE_WINDOW / 4)
-		return true;
-	return lane->horizon != DT_NOEND && (lane->timers.size == 0 || lane->horizon <= now);
-}
-
-static void
-refill_due(UjobsLane *lane, TimestampTz now)
-{
-	UjobsHeapItem *rows = palloc(UJOBS_LANE_WINDOW * sizeof(UjobsHeapItem));
-	int			n = ujobs_dispatch_due(&lane->key, &lane->cursor, now, rows, UJOBS_LANE_WINDOW);
-
-	lane->more = n == UJOBS_LANE_WINDOW;
-	for (int i = 0; i < n; i++)
-		ujobs_heap_push(&lane->due, rows[i]);
-	pfree(rows);
-}
-
-static void
-refill_timers(UjobsLane *lane, TimestampTz now)
-{
-	TimestampTz horizon;
-	List	   *rows = ujobs_dispatch_future(&lane->key, now, UJOBS_LANE_WINDOW, &horizon);
-	ListCell   *lc;
-
-	ujobs_heap_clear(&lane->timers);
-	lane->horizon = horizon;
-	foreach(lc, rows)
-		add_timer(lane, *(UjobsHeapItem *) lfirst(lc));
-	list_free_deep(rows);
-}
-
-void
-ujobs_lane_refill(UjobsLane *lane, TimestampTz now)
-{
-	/* Before the timers are read anew, those that came due must not be lost. */
-	ujobs_lane_fire(lane, now);
-	if (lane->more && lane->due.size < UJOBS_LANE_WINDOW / 4)
-		refill_due(lane, now);
-	if (lane->horizon != DT_NOEND && (lane->timers.size == 0 || lane->horizon <= now))
-	{
-		TimestampTz from = lane->horizon;
-
-		refill_timers(lane, now);
-		/* Rows that came due behind the old horizon were in neither window. */
-		if (from <= now)
-		{
-			ujobs_heap_clear(&lane->due);
-			lane->cursor = (UjobsCursor) {PG_INT16_MIN, DT_NOBEGIN, PG_INT64_MIN};
-			refill_due(lane, now);
-		}
-	}
-}
-
-/* ---- definitions ---- */
+/* ---- definitions and queues ---- */
 
 static bool
 role_can_serve(Oid role)
@@ -351,100 +263,160 @@ load_definition(UjobsLane *lane)
 	lane->loaded = true;
 	lane->outside = definition != NULL && !definition->dropped &&
 		definition->kind == UJOBS_KIND_EXTERNAL;
-	lane->concurrency = definition != NULL ? definition->concurrency : 0;
 	lane->batch = definition != NULL && definition->kind == UJOBS_KIND_ATOMIC ?
 		Max(definition->batch, 1) : 1;
-	if (definition != NULL && !definition->dropped && role_can_serve(definition->owner))
+	if (lane->outside)
+		lane->role = InvalidOid;
+	else if (definition != NULL && !definition->dropped && role_can_serve(definition->owner))
 		lane->role = definition->owner;
 	else
 		lane->role = ujobs_identity_extension_owner();
+	ujobs_limit_set_definition(lane->definition_cap, definition != NULL ? definition->concurrency : 0);
 }
 
-static bool
-is_among(const char *name, const List *names)
+/* From that lane on. */
+static void
+load(int first)
 {
-	ListCell   *lc;
+	List	   *queues = ujobs_dispatch_queues();
 
-	foreach(lc, names)
+	ujobs_limit_set_queues(queues);
+	for (int i = first; i < n_lanes; i++)
 	{
-		if (strcmp(name, lfirst(lc)) == 0)
-			return true;
+		load_definition(lanes[i]);
+		lanes[i]->paused = ujobs_dispatch_is_paused(queues, lanes[i]->key.queue);
 	}
-	return false;
+	list_free_deep(queues);
 }
 
 void
 ujobs_lane_reload_definitions(void)
 {
-	List	   *paused = ujobs_dispatch_paused();
+	load(0);
+}
 
-	for (int i = 0; i < n_lanes; i++)
+/* ---- reading rows ---- */
+
+/* Its tenants on disk; their rows are read in the rounds that follow. */
+static void
+list_tenants(UjobsLane *lane)
+{
+	List	   *tenants = ujobs_dispatch_tenants(&lane->key, UJOBS_MAX_PARTIES);
+	ListCell   *lc;
+
+	foreach(lc, tenants)
 	{
-		load_definition(lanes[i]);
-		lanes[i]->paused = is_among(lanes[i]->key.queue, paused);
+		const char *tenant = lfirst(lc);
+		uint64		hash = ujobs_tenant_hash(tenant);
+		UjobsParty *party = find_party(lane, hash);
+
+		if (party == NULL)
+			party = make_party(lane, hash, tenant);
+		if (party == NULL)
+			break;
+		party->seen = party->stale = true;
+		ujobs_party_know(party, tenant);
+		ujobs_party_place(party);
 	}
-	list_free_deep(paused);
+	list_free_deep(tenants);
 }
 
 static void
 lane_reread(UjobsLane *lane, TimestampTz now)
 {
-	ujobs_heap_clear(&lane->due);
-	ujobs_heap_clear(&lane->timers);
-	lane->more = false;
-	lane->horizon = DT_NOEND;
-	lane->cursor = (UjobsCursor) {PG_INT16_MIN, DT_NOBEGIN, PG_INT64_MIN};
-	refill_due(lane, now);
-	refill_timers(lane, now);
+	if (ujobs_dispatch_has_plain(&lane->key))
+		ujobs_party_reread(lane->plain, now);
+	else
+		ujobs_party_clear(lane->plain);
+	list_tenants(lane);
 }
 
 void
 ujobs_lane_discover(TimestampTz now)
 {
-	UjobsLaneKey key = {PG_INT32_MIN, ""};
+	UjobsLaneKey key = {PG_INT32_MIN, "", ""};
 	int			known = n_lanes;
-	List	   *paused = ujobs_dispatch_paused();
 
 	while (ujobs_dispatch_next_lane(&key))
 		(void) lane_of(&key);
+	load(known);
 	for (int i = known; i < n_lanes; i++)
-	{
-		load_definition(lanes[i]);
-		lanes[i]->paused = is_among(lanes[i]->key.queue, paused);
 		lane_reread(lanes[i], now);
+}
+
+static void
+forget_party(PartyEntry *entry)
+{
+	UjobsParty *party = entry->party;
+
+	(void) hash_search(by_tenant, &entry->key, HASH_REMOVE, NULL);
+	ujobs_party_free(party);
+}
+
+/* Those who are through, before others are listed. */
+static void
+make_room(void)
+{
+	HASH_SEQ_STATUS status;
+	PartyEntry *entry;
+
+	hash_seq_init(&status, by_tenant);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (entry->party->out == 0 && ujobs_party_is_empty(entry->party))
+			forget_party(entry);
 	}
-	list_free_deep(paused);
+}
+
+/* Tenants without rows: nothing is kept of those that nobody points to. */
+static void
+sweep_parties(TimestampTz now)
+{
+	HASH_SEQ_STATUS status;
+	PartyEntry *entry;
+
+	hash_seq_init(&status, by_tenant);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		UjobsParty *party = entry->party;
+
+		if (!party->seen)
+			ujobs_party_clear(party);
+		if (!party->seen && party->out == 0)
+			forget_party(entry);
+	}
+	ujobs_limit_sweep(now);
+}
+
+static void
+forget_seen(void)
+{
+	HASH_SEQ_STATUS status;
+	PartyEntry *entry;
+
+	hash_seq_init(&status, by_tenant);
+	while ((entry = hash_seq_search(&status)) != NULL)
+		entry->party->seen = false;
+	for (int i = 0; i < n_lanes; i++)
+		lanes[i]->seen = false;
 }
 
 void
 ujobs_lane_rescan(TimestampTz now)
 {
-	UjobsLaneKey key = {PG_INT32_MIN, ""};
+	UjobsLaneKey key = {PG_INT32_MIN, "", ""};
 
-	for (int i = 0; i < n_lanes; i++)
-		lanes[i]->seen = false;
+	forget_seen();
+	make_room();
 	while (ujobs_dispatch_next_lane(&key))
 		lane_of(&key)->seen = true;
-	ujobs_lane_reload_definitions();
+	load(0);
 	for (int i = 0; i < n_lanes; i++)
 	{
 		if (lanes[i]->seen)
 			lane_reread(lanes[i], now);
 		else
-		{
-			ujobs_heap_clear(&lanes[i]->due);
-			ujobs_heap_clear(&lanes[i]->timers);
-			forget_woken(lanes[i]);
-			lanes[i]->more = false;
-			lanes[i]->horizon = DT_NOEND;
-		}
+			ujobs_party_clear(lanes[i]->plain);
 	}
-}
-
-TimestampTz
-ujobs_lane_next(const UjobsLane *lane)
-{
-	const UjobsHeapItem *top = ujobs_heap_top(&lane->timers);
-
-	return top ? Min(top->due_at, lane->horizon) : lane->horizon;
+	sweep_parties(now);
 }

@@ -101,6 +101,7 @@ static void
 wake(const UjobsMatched *job, TimestampTz now)
 {
 	UjobsLane  *lane;
+	UjobsParty *party;
 
 	if (ujobs_hand_has(job->id))
 	{
@@ -113,8 +114,9 @@ wake(const UjobsMatched *job, TimestampTz now)
 		return;
 	}
 	lane = lane_of(job, now);
-	if (lane != NULL)
-		ujobs_lane_add(lane, (UjobsHeapItem) {job->id, now, job->priority, true}, now);
+	party = lane != NULL ? ujobs_lane_party(lane, job->tenant_hash) : NULL;
+	if (party != NULL)
+		ujobs_party_add(party, (UjobsHeapItem) {job->id, now, job->priority, true}, now);
 }
 
 static void

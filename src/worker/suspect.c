@@ -24,7 +24,6 @@
 typedef struct Suspect
 {
 	UjobsTicket ticket;
-	uint32		queue_hash;
 	TimestampTz due_at;
 } Suspect;
 
@@ -32,16 +31,15 @@ static List *suspects = NIL;
 static bool any = false;		/* since this process began */
 
 void
-ujobs_suspect_add(int64 id, int32 definition_id, const char *queue, TimestampTz due_at)
+ujobs_suspect_add(const UjobsTicket *of, TimestampTz due_at)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 	Suspect    *suspect = palloc0(sizeof(Suspect));
 
-	suspect->ticket.id = id;
-	suspect->ticket.definition_id = definition_id;
+	suspect->ticket = *of;
+	suspect->ticket.begun = 0;
 	suspect->ticket.flags = UJOBS_TICKET_SUSPECT | UJOBS_TICKET_WOKEN;	/* it ran, so it may run */
 	suspect->ticket.batch = 1;
-	suspect->queue_hash = ujobs_queue_hash(queue);
 	suspect->due_at = due_at;
 	suspects = lappend(suspects, suspect);
 	any = true;
@@ -112,21 +110,16 @@ trust_survivors(TimestampTz now)
 	}
 }
 
-static UjobsLane *
-lane_of(const Suspect *suspect)
+/* Held back by a pause or a limit it holds up nobody else. */
+static bool
+may_start(const Suspect *suspect, UjobsLane *lane, TimestampTz now)
 {
-	for (int i = 0; i < ujobs_lane_count(); i++)
-	{
-		UjobsLane  *lane = ujobs_lane_at(i);
+	UjobsParty *party = ujobs_lane_party(lane, suspect->ticket.tenant_hash);
 
-		if (lane->key.definition_id == suspect->ticket.definition_id &&
-			ujobs_queue_hash(lane->key.queue) == suspect->queue_hash)
-			return lane;
-	}
-	return NULL;
+	return !lane->paused && party != NULL && ujobs_admit_allows(NULL, party, now);
 }
 
-/* The first that is due and whose queue is not paused. */
+/* The first that is due and may start. */
 static Suspect *
 next_suspect(UjobsLane **lane, TimestampTz now)
 {
@@ -138,8 +131,8 @@ next_suspect(UjobsLane **lane, TimestampTz now)
 
 		if (suspect->due_at > now)
 			continue;
-		*lane = lane_of(suspect);
-		if (*lane == NULL || !(*lane)->paused)
+		*lane = ujobs_lane_find_hash(suspect->ticket.definition_id, suspect->ticket.queue_hash);
+		if (*lane == NULL || may_start(suspect, *lane, now))
 			return suspect;
 	}
 	return NULL;
@@ -156,6 +149,7 @@ static void
 start(Suspect *suspect, UjobsLane *lane, TimestampTz now)
 {
 	UjobsTicket *ticket = &suspect->ticket;
+	UjobsParty *party = ujobs_lane_party(lane, ticket->tenant_hash);
 
 	if (ujobs_hand_deaths(ticket->id) >= UJOBS_MAX_DEATHS)
 		ticket->flags |= UJOBS_TICKET_BLAME;
@@ -166,7 +160,7 @@ start(Suspect *suspect, UjobsLane *lane, TimestampTz now)
 		if (!hand->used || hand->leaving || hand->role != lane->role ||
 			hand->state == UJOBS_SLOT_STARTING || ujobs_hand_load(hand) > 0)
 			continue;
-		if (!ujobs_admit_push(i, ticket, lane, (UjobsHeapItem) {ticket->id, now, 0}))
+		if (!ujobs_admit_push(i, ticket, party, (UjobsHeapItem) {ticket->id, now, 0}))
 			continue;
 		hand->synced = now;
 		ujobs_crashmark_try(MyDatabaseId, ticket->id);

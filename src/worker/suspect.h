@@ -9,9 +9,10 @@
 
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
+#include "core/slot.h"
 
-extern void ujobs_suspect_add(int64 id, int32 definition_id, const char *queue, TimestampTz due_at);
+/* Of the ticket the job and whose it is count. */
+extern void ujobs_suspect_add(const UjobsTicket *of, TimestampTz due_at);
 
 /* The job is not one to wait for a trial, but was one: a former dispatcher's, or found innocent. */
 extern void ujobs_suspect_adopt(void);
