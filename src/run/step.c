@@ -152,7 +152,7 @@ ujobs_step_record(UjobsStepRun *r, UjobsStepEntry *entry, const UjobsStep *step)
 
 	ujobs_interrupt_check();
 	if (next.seq == 0)
-		next.seq = r->last_seq + 1;
+		next.seq = ujobs_step_next_seq(r);
 	ujobs_step_push_snapshot();
 	if (!hold(r))
 		ujobs_settle_not_ours();
@@ -174,7 +174,7 @@ ujobs_step_draft(UjobsStepRun *r, UjobsStepEntry *entry, const UjobsStep *step)
 	UjobsStep	next = *step;
 
 	if (next.seq == 0)
-		next.seq = r->last_seq + 1;
+		next.seq = ujobs_step_next_seq(r);
 	ujobs_step_push_snapshot();
 	write_row(&next);
 	PopActiveSnapshot();
@@ -405,7 +405,7 @@ settle_parked(int64 job_id)
 	UjobsStep	step = *run.parked;
 
 	if (step.seq == 0)
-		step.seq = run.last_seq + 1;
+		step.seq = ujobs_step_next_seq(&run);
 	drop_other_waits(job_id, step.name);
 	write_row(&step);
 	if (step.status == UJOBS_STEP_WAITING)
@@ -422,7 +422,7 @@ settle_failed(int64 job_id, const ErrorData *error)
 	UjobsStep	step = run.active->step;
 
 	if (step.seq == 0)
-		step.seq = run.last_seq + 1;
+		step.seq = ujobs_step_next_seq(&run);
 	step.status = UJOBS_STEP_FAILED;
 	step.attempts++;
 	step.error = (struct varlena *) ujobs_settle_error(error);

@@ -120,10 +120,27 @@ ujobs_step_take(UjobsStepRun *run, const char *name)
 				 errdetail("A step is remembered by its name."),
 				 errhint("Give each step a name of its own; in a loop, put the iteration into it.")));
 	entry->used = true;
+	if (entry->step.seq > 0)
+		run->reached = entry->step.seq;
 	return entry;
 }
 
-/* In memory as long as the run-> */
+int32
+ujobs_step_next_seq(const UjobsStepRun *run)
+{
+	ListCell   *lc;
+
+	if (run->reached == run->last_seq)
+		return run->last_seq + 1;
+	foreach(lc, run->entries)
+	{
+		if (((const UjobsStepEntry *) lfirst(lc))->step.seq == run->reached + 1)
+			return run->last_seq + 1;
+	}
+	return run->reached + 1;
+}
+
+/* In memory as long as the run. */
 void
 ujobs_step_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step)
 {
@@ -141,6 +158,7 @@ ujobs_step_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step)
 		memcpy(entry->step.output, step->output, VARSIZE_ANY(step->output));
 	}
 	run->last_seq = Max(run->last_seq, step->seq);
+	run->reached = step->seq;
 	MemoryContextSwitchTo(old);
 }
 

@@ -41,6 +41,7 @@ typedef struct UjobsStepRun
 	HTAB	   *by_name;
 	List	   *entries;		/* in the order of their first use or record */
 	int32		last_seq;
+	int32		reached;		/* seq of the step that was used last */
 	UjobsStepEntry *active;		/* being run, or the open block */
 	bool		block;			/* active was opened by step_begin */
 	bool		busy;			/* a step's command runs */
@@ -54,6 +55,13 @@ typedef struct UjobsStepRun
 
 /* The entry of that name, or NULL; reads the job's steps once. */
 extern UjobsStepEntry *ujobs_step_find(UjobsStepRun *run, const char *name);
+
+/*
+ * The place of a step that is recorded for the first time: right behind the
+ * one that was used before it, where that is free (drain runs a block again
+ * after steps that follow it), else at the end.
+ */
+extern int32 ujobs_step_next_seq(const UjobsStepRun *run);
 
 /* The row of the entry's step is like this from now on. */
 extern void ujobs_step_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);

@@ -77,6 +77,19 @@ select * from steps;
 select note from trail order by n;
 rollback;
 
+-- A block that drain ran again keeps its place before the steps that follow it.
+begin;
+call define('order', $$
+    if ujobs.step_begin('first') then call ujobs.step_end(); end if;
+    call ujobs.step_run('second', 'select 2');
+    if ujobs.step_begin('third') then call ujobs.step_end(); end if;
+    call ujobs.step_run('fourth', 'select 4');
+$$);
+call add('order', 'mine');
+select * from drain();
+select seq, name from steps order by seq;
+rollback;
+
 -- A command is one statement.
 begin;
 call define('two statements', $$ call ujobs.step_run('both', 'select 1; select 2'); $$);
