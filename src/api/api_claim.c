@@ -221,10 +221,12 @@ take(Claim *claim, const UjobsGranted *granted, int n)
 		claim->taken += take_one(claim, job[i], &granted[i]);
 }
 
+/* Until there are enough, or the dispatcher gave less than it was asked for. */
 static void
 claim_all(Claim *claim)
 {
 	UjobsGranted granted[UJOBS_CLAIM_GRANTS];
+	bool		more;
 	int			n;
 
 	do
@@ -233,7 +235,8 @@ claim_all(Claim *claim)
 		claim->ask.wait = claim->taken == 0 && GetCurrentTimestamp() < claim->deadline;
 		n = ujobs_claim_ask(&claim->ask, claim->deadline, granted);
 		take(claim, granted, n);
-	} while (n > 0 && claim->taken < claim->max_jobs);
+		more = n == claim->ask.max || (n > 0 && claim->taken == 0);
+	} while (more && claim->taken < claim->max_jobs);
 }
 
 /* claim(worker, queues, max_jobs, visibility_timeout, wait) */

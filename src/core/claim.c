@@ -415,10 +415,9 @@ await_or_withdraw(UjobsClaim *claim, int first, TimestampTz deadline)
 }
 
 int
-ujobs_claim_ask(const UjobsClaimAsk *ask, TimestampTz deadline, UjobsGranted *out)
+ujobs_claim_ask(UjobsClaimAsk *ask, TimestampTz deadline, UjobsGranted *out)
 {
 	UjobsClaim *claim;
-	UjobsClaimAsk limited = *ask;
 	int			place;
 	int			first;
 
@@ -429,8 +428,8 @@ ujobs_claim_ask(const UjobsClaimAsk *ask, TimestampTz deadline, UjobsGranted *ou
 	place = place_with_room();
 	claim = &my_area->claims.claim[place];
 	first = claim->n_grants;
-	limited.max = Min(ask->max, UJOBS_CLAIM_GRANTS - first);
-	put_question(claim, &limited);
+	ask->max = Min(ask->max, UJOBS_CLAIM_GRANTS - first);
+	put_question(claim, ask);
 	await_or_withdraw(claim, first, deadline);
 	if (ask->max == 0)
 		return claim->found ? 1 : 0;

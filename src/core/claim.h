@@ -100,13 +100,13 @@ typedef struct UjobsGranted
 } UjobsGranted;
 
 /*
- * Asks for up to ask->max jobs (at most UJOBS_CLAIM_GRANTS are given at a
+ * Asks for up to ask->max jobs (which is lowered to what can be given at a
  * time) and waits for the answer, with ask->wait until the deadline.  Returns
  * how many; with max 0 whether there is one.  Ends when the client goes away.
  * Raises UJ023 when the engine stops meanwhile, 53400 when all places are
  * taken.
  */
-extern int	ujobs_claim_ask(const UjobsClaimAsk *ask, TimestampTz deadline, UjobsGranted *out);
+extern int	ujobs_claim_ask(UjobsClaimAsk *ask, TimestampTz deadline, UjobsGranted *out);
 
 /* This job was not claimed: BACK, LATER or GONE.  All others are, if the transaction commits. */
 extern void ujobs_claim_decline(const UjobsGranted *granted, UjobsFate fate);

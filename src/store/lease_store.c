@@ -294,6 +294,7 @@ announce(const UjobsJob *job, TimestampTz due_at)
 		.due_at = due_at,
 		.definition_id = job->definition_id,
 		.queue_hash = ujobs_queue_hash(job->queue),
+		.tenant_hash = ujobs_tenant_hash(job->tenant),
 		.priority = job->priority,
 		.kind = UJOBS_HINT_JOB
 	};

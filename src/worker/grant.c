@@ -184,6 +184,7 @@ follow_grant(int place, int number, const UjobsGrant *grant, TimestampTz now)
 			if (e->rated)
 				ujobs_limit_rate_began(&e->ticket, now);
 			e->rated = false;
+			hinted += e->hinted;
 			break;
 	}
 }
