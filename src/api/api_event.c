@@ -19,11 +19,10 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/inside.h"
+#include "model/step.h"
 #include "store/event_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_publish_event);
-
-#define MAX_NAME 1000			/* bytes */
 
 /* ---- who may ---- */
 
@@ -103,8 +102,8 @@ name_argument(FunctionCallInfo fcinfo)
 	if (PG_ARGISNULL(0))
 		refuse_null("event", "Name the event, such as 'order_paid'.");
 	name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	if (name[0] == '\0' || strlen(name) > MAX_NAME)
-		refuse_option("event", psprintf("A name has 1 to %d bytes, this one has %zu.", MAX_NAME, strlen(name)),
+	if (name[0] == '\0' || strlen(name) > UJOBS_MAX_EVENT_BYTES)
+		refuse_option("event", psprintf("A name has 1 to %d bytes, this one has %zu.", UJOBS_MAX_EVENT_BYTES, strlen(name)),
 					  "Name the event, such as 'order_paid'; put data into the payload.");
 	return name;
 }
@@ -117,8 +116,8 @@ match_argument(FunctionCallInfo fcinfo)
 	if (PG_ARGISNULL(2))
 		return NULL;
 	match = text_to_cstring(PG_GETARG_TEXT_PP(2));
-	if (strlen(match) > MAX_NAME)
-		refuse_option("match", psprintf("A match has at most %d bytes, this one has %zu.", MAX_NAME, strlen(match)),
+	if (strlen(match) > UJOBS_MAX_EVENT_BYTES)
+		refuse_option("match", psprintf("A match has at most %d bytes, this one has %zu.", UJOBS_MAX_EVENT_BYTES, strlen(match)),
 					  "Give the key that waiting jobs name; put data into the payload.");
 	return match;
 }

@@ -24,6 +24,9 @@ typedef enum UjobsStepStatus
 #define UJOBS_FOLD_MAX 67108864
 #define UJOBS_FOLD_STEP 500		/* what a step counts besides its output and error */
 
+#define UJOBS_MAX_STEP_BYTES 1000	/* of a step's name */
+#define UJOBS_MAX_EVENT_BYTES 1000	/* of an event's name, and of a match */
+
 /* A row of ujobs_internal.job_step.  What is 0 or NULL is NULL in the row. */
 typedef struct UjobsStep
 {

@@ -78,10 +78,13 @@ typedef struct UjobsStepWait
 	bool		required;
 } UjobsStepWait;
 
-/* The payload or outcome; NULL: the deadline came first. */
-/* Raises UJ003 for a name that no event has. */
+/* Raises UJ003 for a name or a match that no event has. */
 extern void ujobs_step_check_event(const char *event, const char *match);
 
+/*
+ * The payload or outcome; NULL: the deadline came first.  Raises UJ018 for a
+ * job that is not there, UJ014 when it came too late and is required.
+ */
 extern Jsonb *ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait *wait);
 
 /* Remembers what is being raised; to be called in a PG_CATCH. */

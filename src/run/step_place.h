@@ -37,7 +37,7 @@ typedef struct UjobsStepGround
 extern void ujobs_step_ground_note(UjobsStepGround *ground);
 
 /* Reads from the handler's frames why a call cannot commit, and refuses it. */
-extern void ujobs_step_refuse_frames(const char *name, const UjobsStepGround *ground) pg_attribute_noreturn();
+pg_noreturn extern void ujobs_step_refuse_frames(const char *name, const UjobsStepGround *ground);
 
 /*
  * In drain, where every call is inside a transaction: refuses what could not

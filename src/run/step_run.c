@@ -12,7 +12,6 @@
 #include "run/step_run.h"
 #include "store/step_store.h"
 
-#define MAX_NAME 1000			/* bytes */
 #define NEAR_BYTES 8192			/* a larger output is read from its row when it is asked for */
 
 typedef struct Bucket
@@ -90,12 +89,12 @@ ujobs_step_check_name(const char *name)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("a step's name must not be null"),
 				 errhint("Give each step of a job a name of its own.")));
-	if (name[0] == '\0' || strlen(name) > MAX_NAME)
+	if (name[0] == '\0' || strlen(name) > UJOBS_MAX_STEP_BYTES)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 				 errmsg("invalid name of a step"),
 				 errdetail("It has %zu bytes.", strlen(name)),
-				 errhint("Use a name of 1 to %d bytes.", MAX_NAME)));
+				 errhint("Use a name of 1 to %d bytes.", UJOBS_MAX_STEP_BYTES)));
 }
 
 UjobsStepEntry *
@@ -140,7 +139,7 @@ ujobs_step_next_seq(const UjobsStepRun *run)
 	return run->reached + 1;
 }
 
-/* In memory as long as the run. */
+/* In memory for as long as the run; a large output stays in its row. */
 void
 ujobs_step_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step)
 {

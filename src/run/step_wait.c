@@ -19,8 +19,6 @@
 #include "store/child_store.h"
 #include "store/event_store.h"
 
-#define MAX_WORD 1000			/* bytes of an event's name and match */
-
 /* Writes the step with this outcome. */
 static void
 conclude(UjobsStepRun *run, UjobsStepEntry *entry, UjobsStep *step, Jsonb *output)
@@ -85,12 +83,12 @@ ujobs_step_sleep(const UjobsStepCall *call, const char *name, const char *what, 
 static void
 check_word(const char *what, const char *word, size_t least)
 {
-	if (strlen(word) < least || strlen(word) > MAX_WORD)
+	if (strlen(word) < least || strlen(word) > UJOBS_MAX_EVENT_BYTES)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 				 errmsg("invalid %s", what),
 				 errdetail("It has %zu bytes.", strlen(word)),
-				 errhint("Use %zu to %d bytes.", least, MAX_WORD)));
+				 errhint("Use %zu to %d bytes.", least, UJOBS_MAX_EVENT_BYTES)));
 }
 
 void
