@@ -23,7 +23,7 @@
 #include "core/error.h"
 #include "model/retry.h"
 #include "run/entry.h"
-#include "run/timetable.h"
+#include "run/fire.h"
 #include "store/definition_store.h"
 #include "store/home_store.h"
 #include "store/task_store.h"
@@ -483,7 +483,7 @@ ujobs_sql_fire_due_tasks(PG_FUNCTION_ARGS)
 	ujobs_timetable_reload(table, now);
 	while ((n = ujobs_timetable_collect(table, now, picks)) > 0)
 	{
-		fired += ujobs_timetable_fire(picks, n, now);
+		fired += ujobs_fire_picks(picks, n, now);
 		(void) ujobs_timetable_settle(table, picks, n, now);
 	}
 	PG_RETURN_INT64(fired);

@@ -84,7 +84,7 @@ copy_task(const UjobsTask *task)
 }
 
 UjobsRule *
-ujobs_rule_make(const UjobsTask *task, MemoryContext parent)
+ujobs_fire_make_rule(const UjobsTask *task, MemoryContext parent)
 {
 	MemoryContext memory = AllocSetContextCreate(parent, "ujobs task", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(memory);
@@ -226,8 +226,10 @@ aim(Shots *shots, UjobsPick *pick, const Shot *from, TimestampTz now)
 }
 
 /*
- * Nothing is written or locked while aiming: rendering an input either works
- * or raises, so no subtransaction is needed to go on with the next task.
+ * What the task itself is to blame for has a code of our own, and is raised
+ * where nothing is held: so no subtransaction is needed to go on with the next
+ * task.  Everything else (a cancel, memory, a look-up that failed half-way)
+ * ends the transaction.
  */
 static void
 try_aim(Shots *shots, UjobsPick *pick, int number, TimestampTz now)
@@ -247,6 +249,8 @@ try_aim(Shots *shots, UjobsPick *pick, int number, TimestampTz now)
 	{
 		ErrorData  *error;
 
+		if (ujobs_error_find(geterrcode()) == NULL)
+			PG_RE_THROW();
 		MemoryContextSwitchTo(memory);
 		error = CopyErrorData();
 		FlushErrorState();
@@ -283,7 +287,7 @@ advance(UjobsPick *picks, int n, TimestampTz now)
 		if (picks[i].fault == NULL)
 			picks[i].step.taken = steps[n_steps++].taken;
 		else
-			ujobs_timetable_break(&picks[i], picks[i].fault);
+			ujobs_fire_break(&picks[i], picks[i].fault);
 	}
 }
 
@@ -371,7 +375,7 @@ report(const UjobsPick *picks, int n)
 }
 
 int64
-ujobs_timetable_fire(UjobsPick *picks, int n, TimestampTz now)
+ujobs_fire_picks(UjobsPick *picks, int n, TimestampTz now)
 {
 	Shots		shots = {0};
 
@@ -383,7 +387,7 @@ ujobs_timetable_fire(UjobsPick *picks, int n, TimestampTz now)
 }
 
 void
-ujobs_timetable_break(UjobsPick *pick, const char *fault)
+ujobs_fire_break(UjobsPick *pick, const char *fault)
 {
 	const UjobsTask *task = pick->rule->task;
 	UjobsIdentity identity;

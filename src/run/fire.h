@@ -1,5 +1,5 @@
 /*
- * fire.h: one task of the timetable, ready to fire.
+ * fire.h: due tasks become jobs, and what is known of each beside its row.
  */
 #ifndef UJOBS_RUN_FIRE_H
 #define UJOBS_RUN_FIRE_H
@@ -19,6 +19,16 @@ struct UjobsRule
 };
 
 /* In a context of its own below `parent`. */
-extern UjobsRule *ujobs_rule_make(const UjobsTask *task, MemoryContext parent);
+extern UjobsRule *ujobs_fire_make_rule(const UjobsTask *task, MemoryContext parent);
+
+/*
+ * Decides, moves watermarks, enqueues, and records faults.  Needs a
+ * transaction; memory from the current context.  Returns how many occurrences
+ * fired.
+ */
+extern int64 ujobs_fire_picks(UjobsPick *picks, int n, TimestampTz now);
+
+/* It failed alone: records why.  Needs a transaction; ujobs_timetable_settle follows. */
+extern void ujobs_fire_break(UjobsPick *pick, const char *fault);
 
 #endif							/* UJOBS_RUN_FIRE_H */

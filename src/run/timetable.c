@@ -228,7 +228,7 @@ take_in(UjobsTimetable *table, const UjobsTask *tasks, int n, TimestampTz now)
 		RuleEntry  *entry = hash_search(table->rules, &tasks[i].id, HASH_FIND, NULL);
 
 		forget(entry);
-		entry->rule = ujobs_rule_make(&tasks[i], table->memory);
+		entry->rule = ujobs_fire_make_rule(&tasks[i], table->memory);
 		schedule_next(table, entry->rule, now);
 	}
 }

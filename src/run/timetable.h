@@ -1,11 +1,11 @@
 /*
- * timetable.h: tasks in memory, by when they are due next, and their firing.
+ * timetable.h: tasks in memory, by when they are due next.
  *
  * The scheduler keeps one for its life; a session may make one for a single
  * round.  Rows decide: a timetable that is behind fires nothing twice, for
  * whoever moves a task's watermark enqueues its jobs in that transaction.
  *
- * A round: while collect returns some, fire them in a transaction and settle
+ * A round: while collect returns some, fire them (fire.h) in a transaction and settle
  * after its commit.  When the transaction failed, fire them one by one, and
  * mark as broken whichever fails alone.
  */
@@ -41,18 +41,8 @@ extern TimestampTz ujobs_timetable_next(const UjobsTimetable *table);
 /* Takes out at most UJOBS_PICKS_AT_ONCE tasks that are due; returns how many. */
 extern int	ujobs_timetable_collect(UjobsTimetable *table, TimestampTz now, UjobsPick *picks);
 
-/*
- * Decides, moves watermarks, enqueues, and records faults.  Needs a
- * transaction; memory from the current context.  Returns how many occurrences
- * fired.
- */
-extern int64 ujobs_timetable_fire(UjobsPick *picks, int n, TimestampTz now);
-
 /* The transaction committed: back into the timetable.  True: somebody else was faster, reload soon. */
 extern bool ujobs_timetable_settle(UjobsTimetable *table, UjobsPick *picks, int n, TimestampTz now);
-
-/* It failed alone: records why.  Needs a transaction; settle follows. */
-extern void ujobs_timetable_break(UjobsPick *pick, const char *fault);
 
 /* Something outside the tasks changed (definitions, roles): broken ones are tried again now. */
 extern void ujobs_timetable_retry_broken(UjobsTimetable *table, TimestampTz now);

@@ -14,7 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "core/leader.h"
-#include "run/timetable.h"
+#include "run/fire.h"
 #include "worker/cron.h"
 #include "worker/worker.h"
 
@@ -42,7 +42,7 @@ typedef void (*Work) (int first, int n, TimestampTz now);
 static void
 do_fire(int first, int n, TimestampTz now)
 {
-	(void) ujobs_timetable_fire(picks + first, n, now);
+	(void) ujobs_fire_picks(picks + first, n, now);
 }
 
 static void
@@ -85,7 +85,7 @@ static char *fault_to_record;
 static void
 do_break(int first, int n, TimestampTz now)
 {
-	ujobs_timetable_break(picks + first, fault_to_record);
+	ujobs_fire_break(picks + first, fault_to_record);
 }
 
 /* Somebody was in the way: a lock, a deadlock. */
