@@ -50,20 +50,33 @@ refuse_option(const char *option, const char *detail, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/* Each job must be there, may be enqueued by the caller, takes the input and renders its key: now, and not at night. */
+/* As whom the task enqueues: whoever changes it does not become its owner. */
+static Oid
+role_of(const UjobsTask *task)
+{
+	UjobsTask	stored;
+
+	if (!ujobs_task_find(task->name, &stored))
+		return GetUserId();
+	return ujobs_definition_role(stored.owner, stored.owner_name);
+}
+
+/* Each job must be there, may be enqueued by the role, takes the input and renders its key: now, and not at night. */
 static void
-check_entries(const char *task, const UjobsTaskEntry *entries, int n)
+check_entries(const char *task, Oid role, const UjobsTaskEntry *entries, int n)
 {
 	if (n == 0)
 		refuse_option("enqueue", "The list is empty.", "Name at least one job, such as [[\"send_digest\", {}]].");
 	for (int i = 0; i < n; i++)
 	{
 		const UjobsDefinition *definition = ujobs_define_find(entries[i].job);
+		const char *name = GetUserNameFromId(role, true);
 
-		if (!ujobs_definition_may_enqueue(definition, GetUserId()))
+		if (!ujobs_definition_may_enqueue(definition, role))
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 					 errmsg("permission denied for job \"%s\"", definition->name),
+					 name != NULL ? errdetail("The task enqueues as role \"%s\".", name) : 0,
 					 errhint("The owner can grant it with ujobs.grant_enqueue.")));
 		ujobs_entry_check(definition, entries[i].input);
 		(void) ujobs_entry_tenant(definition, entries[i].input);
@@ -87,7 +100,7 @@ read_what(FunctionCallInfo fcinfo, UjobsTask *task)
 		return;
 	}
 	n = ujobs_task_entries_read(PG_GETARG_JSONB_P(3), "enqueue", &entries);
-	check_entries(task->name, entries, n);
+	check_entries(task->name, role_of(task), entries, n);
 	task->enqueue = ujobs_task_entries_to_jsonb(entries, n);
 }
 
@@ -343,7 +356,7 @@ ujobs_sql_define_task(PG_FUNCTION_ARGS)
 
 	read_task(fcinfo, &task);
 	if (task.enqueue_fn != NULL)
-		ujobs_define_check_login(task.owner, UJOBS_KIND_ATOMIC);
+		ujobs_define_check_login(role_of(&task), UJOBS_KIND_ATOMIC);
 	if (store(&task, !PG_ARGISNULL(9) && PG_GETARG_BOOL(9), &had_function))
 		ujobs_task_note_changed();
 	if (task.enqueue_fn != NULL)

@@ -248,6 +248,16 @@ select ujobs.enqueue_task('tasks_a'); rollback to s;
 select ujobs.define_task('tasks_a', '* * * * *', 'UTC', enqueue_fn => 'tasks.what', replace => true); rollback to s;
 select ujobs.define_task('tasks_b', '* * * * *', 'UTC', '[["tasks_work", {"n": 1}]]'); rollback to s;
 select ujobs_internal.fire_due_tasks(); rollback to s;
+-- Who changes it does not become its owner, so the jobs must be the owner's to enqueue.
+reset role;
+select ujobs.grant_enqueue('tasks_work', 'tasks_plain');
+set local role tasks_plain;
+select ujobs.define_task('tasks_mine', '* * * * *', 'UTC', '[["tasks_work", {"n": 1}]]') ->> 'name';
+reset role;
+savepoint t;
+select ujobs.define_task('tasks_mine', '* * * * *', 'UTC', '[["tasks_other", {"t": "y"}]]', replace => true); rollback to t;
+select ujobs.define_task('tasks_mine', '* * * * *', 'UTC', '[["tasks_work", {"n": 2}]]', replace => true) -> 'jobs';
+select owner from ujobs.tasks where name = 'tasks_mine';
 rollback;
 
 -- Up again as it was.
