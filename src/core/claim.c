@@ -281,7 +281,8 @@ prepare(void)
 static void
 check_engine(void)
 {
-	if (!ujobs_shmem_engine_serves() && !ujobs_await_engine())
+	if ((!ujobs_shmem_engine_serves() && !ujobs_await_engine()) ||
+		(n_places > 0 && ujobs_shmem_area(false) != my_area))	/* the extension was made anew */
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(ENGINE_NOT_RUNNING)),
 				 errmsg("no engine serves this database"),

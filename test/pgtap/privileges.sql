@@ -168,5 +168,12 @@ select is_empty($$
     select c.oid::regclass from pg_class c
      where c.relnamespace = 'ujobs'::regnamespace and c.relkind = 'v' and obj_description(c.oid, 'pg_class') is null$$, 'every view has a comment');
 
+-- Programs outside are let in by an administrator.
+select is(has_function_privilege('privileges_plain', p.oid, 'execute'), false, p.proname || ' is for an administrator to grant')
+  from pg_proc p
+ where p.pronamespace = 'ujobs'::regnamespace
+   and p.proname in ('claim', 'wait_for_work', 'ack', 'nack', 'heartbeat', 'step_get', 'step_put', 'step_suspend', 'step_await')
+ order by p.proname;
+
 select * from finish();
 rollback;

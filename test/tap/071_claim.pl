@@ -146,6 +146,55 @@ for my $statement ("call ujobs.wait_for_work('{wait}', '10 minutes')", "select c
 	cmp_ok(time - $begin, '<', 30, "ends with its client: $statement");
 }
 
+# ---- whatever workers do, and dispatchers die ----
+
+$sql->(q{select ujobs.define_external_job('wild', 'wild:{n}', queue => 'wild', concurrency => 5, retry => '{"attempts": 50, "delay": "20 ms"}')});
+enqueue('wild', 2000);
+my @script = map { "$ENV{TESTDATADIR}/claim_wild$_.sql" } 1 .. 2;
+append_to_file($script[0], <<'SQL');
+\set r random(1, 10)
+begin;
+select count(*) as n, coalesce(min(id), 0) as id, coalesce(min(lease), 0) as lease from ujobs.claim('w', '{wild}', 1, '300 ms') \gset
+\if :r = 1
+rollback;
+\else
+commit;
+\if :n > 0 and :r < 6
+select ujobs.ack(:id, :lease);
+\elif :n > 0 and :r < 8
+select case when ujobs.heartbeat(:id, :lease, '1 minute') then ujobs.nack(:id, :lease, 'wild') end;
+\elif :n > 0 and :r < 9
+select case when ujobs.heartbeat(:id, :lease) then ujobs.cancel(:id) ->> 'state' end;
+\endif
+\endif
+SQL
+append_to_file($script[1], <<'SQL');
+begin;
+savepoint s;
+select count(*) from ujobs.claim('w', '{wild}', 3, '100 ms');
+rollback to s;
+select count(*) from ujobs.claim('w', '{wild}', 2, '100 ms');
+commit;
+SQL
+my $wild = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-j', 2, '-T', 6, '-f', "$script[0]\@4", '-f', "$script[1]\@1", '-h', $node->host,
+		'-p', $node->port, 'postgres' ], '>', '/dev/null', '2>', "$ENV{TESTDATADIR}/claim_wild.log");
+my $most = 0;
+my $looks = 0;
+while ($wild->pumpable)
+{
+	my $n = $sql->("select count(*) from ujobs_internal.job where queue = 'wild' and state = 'l'");
+
+	$most = $n if $n > $most;
+	$sql->("select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'ujobs dispatcher'") if ++$looks % 3 == 0;
+	eval { $wild->pump_nb; 1 } or last;	# it has ended
+}
+ok($wild->finish, 'workers claim, ack, nack, cancel, forget and roll back at random')
+  or diag slurp_file("$ENV{TESTDATADIR}/claim_wild.log");
+is($most, 5, "the limit was reached and never exceeded ($looks looks)");
+wait_until_sql($node, "select not exists (select from ujobs.jobs where queue = 'wild' and state in ('running', 'delayed'))");
+is($sql->("select count(*) from ujobs.claim('w', '{wild}', max_jobs => 9)"), '5', 'what was free is free again');
+is($sql->("select count(*) from ujobs.jobs where queue = 'wild'"), '2000', 'and no job got lost');
+
 # ---- the rest ----
 
 enqueue('one', 1);
