@@ -974,7 +974,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"     cross join lateral " EVENTS_OF_ANY
 		" where " EVENT_COUNTS("$3")
 		")\n"
-		"select id, published_at, payload\n"
+		"select id, payload\n"
 		"  from ujobs_internal.event\n"
 		" where id = (select min(found.id) from found)",
 		3, {INT8OID, INT4OID, TIMESTAMPTZOID}

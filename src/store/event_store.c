@@ -51,8 +51,7 @@ ujobs_event_find(int64 job_id, int32 seq, TimestampTz now, UjobsEventFound *out)
 	if (found)
 	{
 		out->id = DatumGetInt64(ujobs_result_datum(&result, 0, 0));
-		out->published_at = DatumGetTimestampTz(ujobs_result_datum(&result, 0, 1));
-		out->payload = ujobs_result_jsonb(&result, 0, 2, identity.caller);
+		out->payload = ujobs_result_jsonb(&result, 0, 1, identity.caller);
 	}
 	ujobs_identity_leave(&identity);
 	return found;

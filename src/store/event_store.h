@@ -26,7 +26,6 @@ extern int64 ujobs_event_publish(const UjobsEvent *event);
 typedef struct UjobsEventFound
 {
 	int64		id;
-	TimestampTz published_at;
 	Jsonb	   *payload;		/* in the caller's context */
 } UjobsEventFound;
 
