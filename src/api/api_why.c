@@ -159,11 +159,9 @@ explain_limits(const UjobsJobFacts *f)
 static Explanation
 explain_workers(const UjobsJobFacts *f)
 {
-	UjobsProcess running[UJOBS_MAX_SLOTS];
-	int			n = ujobs_census_running(running);
 	int			idle;
 
-	if (ujobs_guc_max_running > 0 && n >= ujobs_guc_max_running)
+	if (ujobs_guc_max_running > 0 && ujobs_census_units_of_database() >= ujobs_guc_max_running)
 		return blocked("ujobs.max_running",
 					   psprintf("waiting: the database is at its limit of %d running jobs (ujobs.max_running)",
 								ujobs_guc_max_running));

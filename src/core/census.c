@@ -188,6 +188,14 @@ ujobs_census_units(UjobsCapShownKind kind, uint32 of, uint64 tenant_hash)
 	return cap_shown(kind, of, tenant_hash).used;
 }
 
+int
+ujobs_census_units_of_database(void)
+{
+	UjobsArea  *area = ujobs_shmem_area(false);
+
+	return area == NULL ? 0 : area->running;
+}
+
 TimestampTz
 ujobs_census_rate_until(uint32 queue_hash, uint64 tenant_hash)
 {

@@ -43,6 +43,9 @@ extern int	ujobs_census_running(UjobsProcess *out);
 /* Units of a limit in use as the dispatcher counts them; 0 when no limit is counted there. */
 extern int	ujobs_census_units(UjobsCapShownKind kind, uint32 of, uint64 tenant_hash);
 
+/* Jobs that count for ujobs.max_running, when the dispatcher last looked at it. */
+extern int	ujobs_census_units_of_database(void);
+
 /* The instant before which the tenant's rate in the queue allows nothing more, or 0. */
 extern TimestampTz ujobs_census_rate_until(uint32 queue_hash, uint64 tenant_hash);
 

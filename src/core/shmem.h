@@ -199,6 +199,7 @@ typedef struct UjobsArea
 	UjobsAwaited awaited;
 	UjobsClaims claims;
 	UjobsCapShown caps[UJOBS_CAPS_SHOWN];
+	int32		running;		/* inside and outside, when ujobs.max_running was last looked at */
 	UjobsHint	hint[UJOBS_HINT_RING_SIZE];
 	UjobsTicket ring[UJOBS_MAX_SLOTS][UJOBS_RING_SIZE];
 } UjobsArea;

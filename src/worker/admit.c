@@ -60,6 +60,7 @@ ujobs_admit_running(void)
 
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 		n += ujobs_hand_at(i)->used && ujobs_hand_load(ujobs_hand_at(i)) > 0;
+	area->running = n;			/* for those who ask why */
 	return n;
 }
 

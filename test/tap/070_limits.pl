@@ -252,6 +252,30 @@ select count(*) from ($spans) span join runs r on r.started between a and b
  where s.started <= r.started
 SQL
 
+# Programs outside and executors share the units of a queue.
+$fresh->();
+$sql->(<<'SQL');
+create function inner_job(input jsonb) returns void language sql as $$ select work('inner', input) $$;
+select ujobs.define_external_job('outer_job', '{n}', queue => 'mixed');
+select ujobs.define_job('inner_job', 'public.inner_job', '{n}', queue => 'mixed');
+select ujobs.set_queue('mixed', per_tenant => 2);
+select count(*) from generate_series(1, 3) as n, lateral ujobs.enqueue('outer_job', jsonb_build_object('n', n), tenant => 'acme');
+create table leases as select id, lease from ujobs.claim('worker', '{mixed}', 3, '1 hour', '10 s');
+SQL
+is($sql->('select count(*) from leases'), 2, 'a claim gets as many as the tenant may have');
+my $inside = $sql->(q{select id from ujobs.enqueue('inner_job', '{"n": 9}', tenant => 'acme')});
+wait_until_sql_is($node, $why->($inside), 'waiting: tenant "acme" is at its limit of 2 in queue "mixed"');
+my ($former) = engine_pids($node, 'ujobs dispatcher');
+$sql->("select pg_terminate_backend($former)");
+wait_until_sql($node, "select exists (select from ujobs.workers where kind = 'dispatcher' and state = 'running' and pid <> $former)");
+wait_until_sql_is($node, $why->($inside), 'waiting: tenant "acme" is at its limit of 2 in queue "mixed"');
+is($sql->("select count(*) from ujobs.claim('worker', '{mixed}', 1)"), 0, 'a dispatcher that begins anew counts leases');
+is($sql->('select ujobs.ack(min(id), (array_agg(lease order by id))[1]) from leases'), 't', 'one of them is done');
+$sql->('delete from leases where id = (select min(id) from leases)');
+is(job_end($node, $inside), 'done 1', 'and the job inside runs');
+$sql->("insert into leases select id, lease from ujobs.claim('worker', '{mixed}', 1, '1 hour', '10 s')");
+is($sql->('select count(*) filter (where ujobs.ack(id, lease)) from leases'), 2, 'then the third outside');
+
 is($sql->('select count(*) from ujobs.check()'), 0, 'the store is healthy');
 is($sql->("select count(*) from ujobs.queues where limits ->> 'perTenant' = '1' and queue = 'bump'"), 1, 'limits stand in ujobs.queues');
 $gate->quit;
