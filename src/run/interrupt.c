@@ -8,6 +8,7 @@
 #include "miscadmin.h"
 #include "utils/timeout.h"
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/shmem.h"
 #include "run/interrupt.h"
@@ -67,7 +68,7 @@ start(Clock *clock, int64 ms)
 	if (!has_clocks || ms <= 0)
 		return;
 	clock->ms = ms;
-	enable_timeout_after(clock->id, (int) Min(ms, INT_MAX));
+	enable_timeout_at(clock->id, ujobs_clock_add(GetCurrentTimestamp(), ms * 1000));
 }
 
 static void

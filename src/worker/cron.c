@@ -88,11 +88,18 @@ do_break(int first, int n, TimestampTz now)
 	ujobs_fire_break(picks + first, fault_to_record);
 }
 
-/* Somebody was in the way: a lock, a deadlock. */
+/* Not the task's fault: somebody was in the way, or the machine has no room, or it is being stopped. */
 static bool
 is_passing(const char *fault)
 {
-	return strncmp(fault, "40", 2) == 0 || strncmp(fault, "55P03", 5) == 0 || strncmp(fault, "57014", 5) == 0;
+	static const char *const codes[] = {"40", "53", "55P03", "57", "58"};
+
+	for (int i = 0; i < lengthof(codes); i++)
+	{
+		if (strncmp(fault, codes[i], strlen(codes[i])) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* The batch failed: whoever fails alone is broken, the others go on. */
