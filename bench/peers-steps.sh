@@ -1,0 +1,63 @@
+# peers-steps.sh: durable jobs of three steps that do nothing, beside absurd.
+
+. "$ROOT/bench/peers.sh"
+
+# steps_side SIDE JOBS
+steps_side()
+{
+	if [ "$1" = ujobs ]; then
+		local values
+
+		psql -c "call bench.fill('three_steps', $2)" -c "checkpoint"
+		values=$(psql -c "call bench.drain('three_steps')")
+		psql -c "truncate ujobs_internal.job_history"
+		echo "${values%% *}"
+	else
+		drain_absurd_steps "$2"
+	fi
+}
+
+drain_absurd_steps()
+{
+	peer absurd reset
+	peer absurd enqueue "$1" steps
+	psql -c "checkpoint"
+	peer absurd drain "$1" steps best
+}
+
+# steps_round COMMIT
+steps_round()
+{
+	local side value ours
+
+	for side in $sides; do
+		value=$(steps_side "$side" "$([ "$side" = ujobs ] && echo "$many" || echo "$few")")
+		[ "$side" != ujobs ] || ours=$value
+		note "peers-steps-$1-$side" "$value" "$(ratio "$ours" "$value")"
+	done
+}
+
+figure_peers-steps()
+{
+	local round commit side many few sides="ujobs"
+
+	peers_make
+	! has_absurd || sides="$sides absurd"
+	many=$(scaled "$(is_full && echo 10000 || echo 2000)")
+	few=$(scaled "$(is_full && echo 1000 || echo 300)")		# its rate is a hundredth
+	for ((round = 0; round < rounds; round++)); do
+		for commit in $(peers_commits); do
+			peers_commit "$commit"
+			steps_round "$commit"
+		done
+	done
+	peers_commit_reset
+	for commit in $(peers_commits); do
+		heading "Peers: durable jobs of three steps that do nothing, synchronous_commit $commit"
+		for side in $sides; do
+			report "peers-steps-$commit-$side" 1 %d jobs/s "$(title "$side") ($([ "$side" = ujobs ] && echo "$many" || echo "$few") jobs)"
+			[ "$side" = ujobs ] || report "peers-steps-$commit-$side" 2 %.2f times "  ujobs / this"
+		done
+	done
+	peers_versions
+}

@@ -1,0 +1,41 @@
+// graphile.mjs: graphile-worker.
+//
+// Configurations of `drain`: best is what its documentation offers for
+// throughput, a local queue (500 jobs fetched at once) and completions sent
+// together; local is the local queue alone; plain has its defaults.  All run
+// 24 jobs at a time.  For latency the defaults are the best it can: a fetch
+// for each notification, no local queue in between.
+
+import { Logger, WorkerPreset, run as runWorker, runMigrations } from 'graphile-worker';
+import { concurrency, count, pool, run } from './runner.mjs';
+
+const logger = new Logger(() => () => {});
+const configs = {
+	best: { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 },
+	local: { localQueue: { size: 500 } },
+	plain: {},
+	latency: {},
+};
+
+run({
+	setup: () => runMigrations({ pgPool: pool, logger }),
+
+	reset: () => pool.query('truncate graphile_worker._private_jobs'),
+
+	sql: (task) => `select graphile_worker.add_job('${task}', json_build_object('userId', $1::bigint))`,
+
+	enqueue: (jobs, task) => pool.query(
+		`select count(*) from graphile_worker.add_jobs(array(
+			select row($2::text, bench.input(first + n)::json, null, null, null, null, null, null)::graphile_worker.job_spec
+			  from bench.first_number($1::int) first, generate_series(1, $1::int) n))`, [jobs, task]),
+
+	start: (task, handle, config) => runWorker({
+		preset: { extends: [WorkerPreset], worker: { concurrentJobs: concurrency, logger, ...configs[config] } },
+		pgPool: pool,
+		taskList: { [task]: handle },
+		parsedCronItems: [],
+		noHandleSignals: true,
+	}),
+
+	unfinished: () => count('select count(*) from graphile_worker._private_jobs'),
+});

@@ -1,0 +1,73 @@
+// pgboss.mjs: pg-boss.
+//
+// Its jobs are fetched and completed 1000 at a time, and the next fetch follows
+// at once as long as batches are full.  For latency its queue notifies, and
+// four workers listen; polling every half second, the shortest it allows, is
+// what remains without that.
+//
+// It has no function in SQL that enqueues: the statement is the one that its
+// send() runs.
+
+import { PgBoss } from 'pg-boss';
+import { insertJobs } from './node_modules/pg-boss/dist/plans.js';
+import { connection, count, pool, run } from './runner.mjs';
+
+const configs = {
+	best: { batchSize: 1000, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 },
+	latency: { batchSize: 50, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5, localConcurrency: 4 },
+};
+
+// Without its own housekeeping, which would fall into some rounds and not into others.
+async function started(options)
+{
+	const boss = new PgBoss({ ...connection, max: 10, supervise: false, schedule: false, ...options });
+
+	boss.on('error', (error) => {
+		console.error(error);
+		process.exit(1);
+	});
+	return boss.start();
+}
+
+run({
+	async setup()
+	{
+		const boss = await started();
+
+		await boss.createQueue('noop');
+		await boss.createQueue('account');
+		await boss.createQueue('latency', { notify: true });
+	},
+
+	reset: () => pool.query('truncate pgboss.job cascade'),
+
+	async sql(task)
+	{
+		const { rows } = await pool.query('select table_name from pgboss.queue where name = $1', [task]);
+
+		return insertJobs('pgboss', { table: rows[0].table_name, name: task, notify: task === 'latency' })
+			.replace('$1', `json_build_array(json_build_object('data', json_build_object('userId', $1::bigint)))`);
+	},
+
+	async enqueue(jobs, task)
+	{
+		const boss = await started();
+		const { rows } = await pool.query('select bench.first_number($1::int) as first', [jobs]);
+
+		for (let done = 0; done < jobs; done += 10_000) {
+			const many = Math.min(10_000, jobs - done);
+
+			await boss.insert(task, Array.from({ length: many },
+				(_, i) => ({ data: { userId: 10_000_001 + rows[0].first + done + i } })));
+		}
+	},
+
+	async start(task, handle, config)
+	{
+		const boss = await started({ useListenNotify: config === 'latency' });
+
+		await boss.work(task, configs[config], (jobs) => Promise.all(jobs.map((job) => handle(job.data))));
+	},
+
+	unfinished: () => count(`select count(*) from pgboss.job where state <> 'completed'`),
+});
