@@ -88,7 +88,7 @@ check_first(const Wait *wait, Oid role)
 				 errmsg("no engine serves this database"),
 				 errdetail("Job " INT64_FORMAT " would not run while it is waited for.", wait->id),
 				 ujobs_wanted_here() ?
-				 errhint("Call ujobs.start_workers(), or add ujobs to shared_preload_libraries.") :
+				 errhint("Call ujobs.start_workers(), or add ujobs to shared_preload_libraries; with too few max_worker_processes it cannot start.") :
 				 errhint("Add the database to the setting ujobs.databases and reload.")));
 }
 

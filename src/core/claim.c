@@ -287,7 +287,7 @@ check_engine(void)
 				(errcode(UJOBS_ERRCODE(ENGINE_NOT_RUNNING)),
 				 errmsg("no engine serves this database"),
 				 errdetail("Jobs are handed out by the engine, and there is none to ask."),
-				 errhint("Call ujobs.start_workers(), or add ujobs to shared_preload_libraries.")));
+				 errhint("Call ujobs.start_workers(), or add ujobs to shared_preload_libraries; with too few max_worker_processes it cannot start.")));
 }
 
 /* With the client's socket: its end is seen at once. */
