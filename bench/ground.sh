@@ -10,11 +10,12 @@ rounds=${UJOBS_BENCH_ROUNDS:-5}
 max_workers=${UJOBS_BENCH_WORKERS:-4}
 cores=$(nproc)
 markdown=
+ground=						# directory of the cluster: data, log and socket
 figures_now=					# values of one series a file, below $SCRATCH
 
 psql()
 {
-	as_tester "$SCRATCH/server/ujobs-bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "$SCRATCH/work/bench" -U postgres -d bench "$@"
+	as_tester "$SCRATCH/server/ujobs-bin/psql" -XqAt -v ON_ERROR_STOP=1 -h "$ground" -U postgres -d bench "$@"
 }
 
 # A number of jobs or rows, scaled, at least 100.
@@ -31,6 +32,8 @@ shared_buffers()
 
 ground_make()
 {
+	ground=$SCRATCH/work
+	ground+=/bench
 	"$ROOT/scripts/server"
 	"$ROOT/scripts/cluster" start bench "fsync = on" "autovacuum = on" "shared_buffers = $(shared_buffers)" \
 		"max_wal_size = 8GB" "checkpoint_timeout = 30min" "ujobs.max_workers = $max_workers"
@@ -57,7 +60,7 @@ settings()
 restart_with()
 {
 	settings "$@"
-	as_tester "$SCRATCH/server/ujobs-bin/pg_ctl" -D "$SCRATCH/work/bench/data" -l "$SCRATCH/work/bench/log" \
+	as_tester "$SCRATCH/server/ujobs-bin/pg_ctl" -D "$ground/data" -l "$ground/log" \
 		-w -t 60 -m fast restart >/dev/null
 }
 
@@ -65,7 +68,7 @@ restart_with()
 rate()
 {
 	PGOPTIONS="-c synchronous_commit=$2" as_tester "$SCRATCH/server/ujobs-bin/pgbench" -n -M prepared \
-		-h "$SCRATCH/work/bench" -U postgres -c "$3" -j "$(($3 < 2 ? 1 : 2))" -T "${UJOBS_BENCH_SECONDS:-1}" \
+		-h "$ground" -U postgres -c "$3" -j "$(($3 < 2 ? 1 : 2))" -T "${UJOBS_BENCH_SECONDS:-1}" \
 		-f "$SCRATCH/src/bench/$1.pgbench" bench 2>"$SCRATCH/pgbench.log" |
 		awk '/^tps/ { print $3; found = 1 } END { exit !found }' || { cat "$SCRATCH/pgbench.log" >&2; return 1; }
 }

@@ -67,7 +67,7 @@ drain_hand()
 	sed "s/HANDLER/$handler/" "$ROOT/bench/peers/skip_locked_$1.pgbench" >"$script"
 	psql -c "truncate bench.queue" -c "checkpoint" \
 		-c "insert into bench.queue (payload) select bench.input(n) from generate_series(1, $3) n"
-	as_tester "$SCRATCH/server/ujobs-bin/pgbench" -n -M prepared -h "$SCRATCH/work/bench" -U postgres -c "$4" -j 2 \
+	as_tester "$SCRATCH/server/ujobs-bin/pgbench" -n -M prepared -h "$ground" -U postgres -c "$4" -j 2 \
 		-t $(($3 / $4 / $5)) -f "$script" bench >"$SCRATCH/pgbench.out" 2>"$SCRATCH/pgbench.log" ||
 		{ cat "$SCRATCH/pgbench.log" >&2; return 1; }
 	psql -c "do 'begin if exists (select from bench.queue) then raise ''jobs were left''; end if; end'"

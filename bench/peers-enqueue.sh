@@ -34,7 +34,7 @@ enqueue_side()
 
 	empty_side "$1"
 	psql -c "checkpoint"
-	as_tester "$SCRATCH/server/ujobs-bin/pgbench" -n -M prepared -h "$SCRATCH/work/bench" -U postgres -c "$2" \
+	as_tester "$SCRATCH/server/ujobs-bin/pgbench" -n -M prepared -h "$ground" -U postgres -c "$2" \
 		-j "$(($2 < 2 ? 1 : 2))" -T "${UJOBS_BENCH_SECONDS:-1}" -f "$SCRATCH/enqueue-$1.pgbench" bench \
 		>"$SCRATCH/pgbench.out" 2>"$SCRATCH/pgbench.log" || { cat "$SCRATCH/pgbench.log" >&2; return 1; }
 	sent=$(awk '/^number of transactions actually processed/ { print $6 + 0 }' "$SCRATCH/pgbench.out")

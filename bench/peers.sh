@@ -71,7 +71,7 @@ peers_versions()
 # peer NAME COMMAND...: the settings of the session come by PGOPTIONS.
 peer()
 {
-	PGHOST=$SCRATCH/work/bench as_tester "$node" "$SCRATCH/peers/$1.mjs" "${@:2}"
+	PGHOST=$ground as_tester "$node" "$SCRATCH/peers/$1.mjs" "${@:2}"
 }
 
 # Only a full run has everything; see scripts/bench.

@@ -19,6 +19,7 @@
 #include "core/wakeup.h"
 #include "model/state.h"
 #include "run/current.h"
+#include "store/announce.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
 #include "store/history_store.h"
@@ -262,7 +263,7 @@ announce_restarted(int64 id, int32 definition_id, const UjobsRestarted *restarte
 		.priority = restarted->priority
 	};
 
-	ujobs_job_announce(&job, now);
+	ujobs_announce_job(&job, now);
 }
 
 static void

@@ -17,30 +17,15 @@
 #include "core/wakeup.h"
 #include "model/state.h"
 #include "store/catalogue.h"
+#include "store/announce.h"
 #include "store/job_store.h"
 #include "store/row.h"
-
-void
-ujobs_job_announce(const UjobsJob *job, TimestampTz due_at)
-{
-	UjobsHint	hint = {
-		.id = job->id,
-		.due_at = due_at,
-		.definition_id = job->definition_id,
-		.queue_hash = ujobs_queue_hash(job->queue),
-		.tenant_hash = ujobs_tenant_hash(job->tenant),
-		.priority = job->priority,
-		.kind = UJOBS_HINT_JOB
-	};
-
-	ujobs_wakeup_note(&hint);
-}
 
 /* A suspended one had been due, or woken: if it is neither by its row, its wait is looked at again. */
 void
 ujobs_job_offer(const UjobsJob *job, TimestampTz now)
 {
-	ujobs_job_announce(job, Min(job->due_at, now));
+	ujobs_announce_job(job, Min(job->due_at, now));
 	if (job->state == UJOBS_STATE_SUSPENDED)
 		ujobs_wakeup_note_wait(job->id);
 }
@@ -288,7 +273,7 @@ settle_live(const UjobsJob *job, const UjobsVerdict *verdict)
 	ujobs_bind_maybe(&args, TimestampTzGetDatum(verdict->started_at));
 	if (ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_RETRY), &args).rows != 1)
 		return false;
-	ujobs_job_announce(job, verdict->due_at);
+	ujobs_announce_job(job, verdict->due_at);
 	return true;
 }
 

@@ -12,9 +12,6 @@
 #include "model/job.h"
 #include "model/ring.h"
 
-/* Note that the row may start at due_at: reads id, definition_id, queue, tenant and priority of the job. */
-extern void ujobs_job_announce(const UjobsJob *job, TimestampTz due_at);
-
 /*
  * Reads the rows of these ids that may run now, in the order of ids: pending
  * and due, or suspended, which may run before they are due if their wait is

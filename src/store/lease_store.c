@@ -18,6 +18,7 @@
 #include "core/table.h"
 #include "core/wakeup.h"
 #include "store/catalogue.h"
+#include "store/announce.h"
 #include "store/lease_store.h"
 #include "store/row.h"
 
@@ -285,23 +286,6 @@ ujobs_lease_remove(const UjobsJob *job)
 	delete_lease(job->id);
 }
 
-/* The dispatcher hears of it as of any job that may start at due_at, and looks whether the lease is over. */
-static void
-announce(const UjobsJob *job, TimestampTz due_at)
-{
-	UjobsHint	hint = {
-		.id = job->id,
-		.due_at = due_at,
-		.definition_id = job->definition_id,
-		.queue_hash = ujobs_queue_hash(job->queue),
-		.tenant_hash = ujobs_tenant_hash(job->tenant),
-		.priority = job->priority,
-		.kind = UJOBS_HINT_JOB
-	};
-
-	ujobs_wakeup_note(&hint);
-}
-
 void
 ujobs_lease_suspend(const UjobsJob *job, const UjobsSuspension *suspension)
 {
@@ -326,7 +310,8 @@ ujobs_lease_suspend(const UjobsJob *job, const UjobsSuspension *suspension)
 	PopActiveSnapshot();
 	ujobs_table_close(table);
 	delete_lease(job->id);
-	announce(job, suspension->due_at);
+	/* The dispatcher hears of it as of any job that may start then, and looks whether the lease is over. */
+	ujobs_announce_job(job, suspension->due_at);
 }
 
 /* ---- by id ---- */

@@ -51,33 +51,31 @@ do_reload(int first, int n, TimestampTz now)
 	ujobs_timetable_reload(table, now);
 }
 
+typedef struct Part
+{
+	Work		work;
+	int			first;
+	int			n;
+	TimestampTz now;
+	MemoryContext round;
+} Part;
+
+static void
+run_part(void *arg)
+{
+	Part	   *part = arg;
+
+	MemoryContextSwitchTo(part->round);
+	part->work(part->first, part->n, part->now);
+}
+
 /* NULL: it committed; else the message of its error. */
 static char *
 in_transaction(Work work, int first, int n, TimestampTz now)
 {
-	MemoryContext round = CurrentMemoryContext;
-	char	   *volatile fault = NULL;
+	ErrorData  *error = ujobs_worker_try(run_part, &(Part) {work, first, n, now, CurrentMemoryContext});
 
-	PG_TRY();
-	{
-		ujobs_worker_begin();
-		MemoryContextSwitchTo(round);
-		work(first, n, now);
-		ujobs_worker_commit();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(round);
-		error = CopyErrorData();
-		FlushErrorState();
-		ujobs_worker_recover(round);
-		fault = psprintf("%s: %s", unpack_sql_state(error->sqlerrcode), error->message);
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(round);
-	return fault;
+	return error != NULL ? psprintf("%s: %s", unpack_sql_state(error->sqlerrcode), error->message) : NULL;
 }
 
 static char *fault_to_record;

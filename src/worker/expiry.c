@@ -40,58 +40,45 @@ expire_one(int64 id, TimestampTz now)
 		left_some = true;
 }
 
+typedef struct Ends
+{
+	const UjobsLeaseEnd *page;
+	int			n;
+	TimestampTz now;
+} Ends;
+
+static void
+expire_some(void *arg)
+{
+	const Ends *ends = arg;
+
+	for (int i = 0; i < ends->n; i++)
+		expire_one(ends->page[i].job_id, ends->now);
+}
+
 /* In its own transaction, so that a row that cannot be written spoils no other. */
 static void
-try_one(int64 id, TimestampTz now)
+try_one(const UjobsLeaseEnd *end, TimestampTz now)
 {
-	MemoryContext memory = CurrentMemoryContext;
+	ErrorData  *error = ujobs_worker_try(expire_some, &(Ends) {end, 1, now});
 
-	PG_TRY();
-	{
-		ujobs_worker_begin();
-		expire_one(id, now);
-		ujobs_worker_commit();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(memory);
-		error = CopyErrorData();
-		FlushErrorState();
-		ujobs_worker_recover(memory);
-		ereport(LOG, (errmsg("ujobs could not end the lease of job " INT64_FORMAT ", will try again: %s", id,
-							 error->message)));
-		FreeErrorData(error);
-		left_some = true;
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(memory);
+	if (error == NULL)
+		return;
+	ereport(LOG, (errmsg("ujobs could not end the lease of job " INT64_FORMAT ", will try again: %s", end->job_id,
+						 error->message)));
+	FreeErrorData(error);
+	left_some = true;
 }
 
 static bool
 try_page(const UjobsLeaseEnd *page, int n, TimestampTz now)
 {
-	MemoryContext memory = CurrentMemoryContext;
-	volatile bool done = false;
+	ErrorData  *error = ujobs_worker_try(expire_some, &(Ends) {page, n, now});
 
-	PG_TRY();
-	{
-		ujobs_worker_begin();
-		for (int i = 0; i < n; i++)
-			expire_one(page[i].job_id, now);
-		ujobs_worker_commit();
-		done = true;
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(memory);
-		FlushErrorState();
-		ujobs_worker_recover(memory);
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(memory);
-	return done;
+	if (error == NULL)
+		return true;
+	FreeErrorData(error);
+	return false;
 }
 
 static void
@@ -110,7 +97,7 @@ expire_all(TimestampTz now)
 		if (n > 0 && !try_page(page, n, now))
 		{
 			for (int i = 0; i < n; i++)
-				try_one(page[i].job_id, now);
+				try_one(&page[i], now);
 		}
 	} while (n == PAGE);
 }

@@ -208,8 +208,9 @@ ujobs_lane_best(UjobsLane *lane, TimestampTz now)
 
 /* ---- hints ---- */
 
-bool
-ujobs_lane_hint(const UjobsHint *hint, TimestampTz now)
+/* False when the lane is not known: rows must say what is there. */
+static bool
+take_hint(const UjobsHint *hint, void (*take) (UjobsParty *party, UjobsHeapItem item, TimestampTz now), TimestampTz now)
 {
 	UjobsLane  *lane = ujobs_lane_find_hash(hint->definition_id, hint->queue_hash);
 	UjobsParty *party;
@@ -218,22 +219,20 @@ ujobs_lane_hint(const UjobsHint *hint, TimestampTz now)
 		return false;
 	party = ujobs_lane_party(lane, hint->tenant_hash);
 	if (party != NULL)
-		ujobs_party_add(party, (UjobsHeapItem) {hint->id, hint->due_at, hint->priority}, now);
+		take(party, (UjobsHeapItem) {hint->id, hint->due_at, hint->priority}, now);
 	return true;
+}
+
+bool
+ujobs_lane_hint(const UjobsHint *hint, TimestampTz now)
+{
+	return take_hint(hint, ujobs_party_add, now);
 }
 
 bool
 ujobs_lane_range(const UjobsHint *hint, TimestampTz now)
 {
-	UjobsLane  *lane = ujobs_lane_find_hash(hint->definition_id, hint->queue_hash);
-	UjobsParty *party;
-
-	if (lane == NULL || !lane->loaded)
-		return false;
-	party = ujobs_lane_party(lane, hint->tenant_hash);
-	if (party != NULL)
-		ujobs_party_range(party, (UjobsHeapItem) {hint->id, hint->due_at, hint->priority}, now);
-	return true;
+	return take_hint(hint, ujobs_party_range, now);
 }
 
 /* ---- definitions and queues ---- */

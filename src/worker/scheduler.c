@@ -111,6 +111,17 @@ birth(Oid database)
 	SetConfigOption("lock_timeout", "200ms", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+typedef struct Piece
+{
+	void		(*run) (TimestampTz now);
+} Piece;
+
+static void
+run_piece(void *arg)
+{
+	((Piece *) arg)->run(GetCurrentTimestamp());
+}
+
 /*
  * One piece of housekeeping in its own transaction; what fails is tried again
  * next round.  Tasks that came due meanwhile do not wait for the next piece.
@@ -118,27 +129,13 @@ birth(Oid database)
 static void
 try_piece(const char *what, void (*piece) (TimestampTz now))
 {
-	MemoryContext memory = CurrentMemoryContext;
+	ErrorData  *error = ujobs_worker_try(run_piece, &(Piece) {piece});
 
-	PG_TRY();
+	if (error != NULL)
 	{
-		ujobs_worker_begin();
-		piece(GetCurrentTimestamp());
-		ujobs_worker_commit();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(memory);
-		error = CopyErrorData();
-		FlushErrorState();
-		ujobs_worker_recover(memory);
 		ereport(LOG, (errmsg("ujobs could not %s, will try again: %s", what, error->message)));
 		FreeErrorData(error);
 	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(memory);
 	(void) ujobs_cron_round(engine);
 }
 

@@ -124,3 +124,27 @@ ujobs_worker_recover(MemoryContext context)
 	MemoryContextSwitchTo(context);
 	RESUME_INTERRUPTS();
 }
+
+ErrorData *
+ujobs_worker_try(UjobsWork work, void *arg)
+{
+	MemoryContext memory = CurrentMemoryContext;
+	ErrorData  *volatile error = NULL;
+
+	PG_TRY();
+	{
+		ujobs_worker_begin();
+		work(arg);
+		ujobs_worker_commit();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(memory);
+		error = CopyErrorData();
+		FlushErrorState();
+		ujobs_worker_recover(memory);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(memory);
+	return error;
+}

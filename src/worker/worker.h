@@ -53,4 +53,11 @@ extern void ujobs_worker_commit(void);
 /* After a PG_CATCH at the top of a process: aborts and cleans up; logs nothing. */
 extern void ujobs_worker_recover(MemoryContext context);
 
+/*
+ * Runs a piece of work in a transaction of its own.  NULL: it committed; else
+ * the error that aborted it, in the current context.
+ */
+typedef void (*UjobsWork) (void *arg);
+extern ErrorData *ujobs_worker_try(UjobsWork work, void *arg);
+
 #endif							/* UJOBS_WORKER_WORKER_H */

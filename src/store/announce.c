@@ -1,0 +1,23 @@
+/*
+ * announce.c: the hint of one job, from its row.
+ */
+#include "postgres.h"
+
+#include "core/wakeup.h"
+#include "store/announce.h"
+
+void
+ujobs_announce_job(const UjobsJob *job, TimestampTz due_at)
+{
+	UjobsHint	hint = {
+		.id = job->id,
+		.due_at = due_at,
+		.definition_id = job->definition_id,
+		.queue_hash = ujobs_queue_hash(job->queue),
+		.tenant_hash = ujobs_tenant_hash(job->tenant),
+		.priority = job->priority,
+		.kind = UJOBS_HINT_JOB
+	};
+
+	ujobs_wakeup_note(&hint);
+}
