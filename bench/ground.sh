@@ -30,20 +30,36 @@ shared_buffers()
 	awk '/^MemTotal:/ { mb = int($2 / 1024 / 4); print (mb > 2048 ? 2048 : mb) "MB" }' /proc/meminfo
 }
 
+# The server with ujobs, once; then the cluster of most figures.
 ground_make()
 {
-	ground=$SCRATCH/work
-	ground+=/bench
 	"$ROOT/scripts/server"
-	"$ROOT/scripts/cluster" start bench "fsync = on" "autovacuum = on" "shared_buffers = $(shared_buffers)" \
-		"max_wal_size = 8GB" "checkpoint_timeout = 30min" "ujobs.max_workers = $max_workers"
+	figures_now=$SCRATCH/figures
+	mkdir "$figures_now"
+	markdown=$SCRATCH/result.md
+	ground_cluster bench
+}
+
+# ground_cluster NAME [SETTING...]: a cluster with the database "bench", which the functions below mean from now on.
+ground_cluster()
+{
+	ground=$SCRATCH/work
+	ground+=/$1
+	"$ROOT/scripts/cluster" start "$1" "fsync = on" "autovacuum = on" "shared_buffers = $(shared_buffers)" \
+		"max_wal_size = 8GB" "checkpoint_timeout = 30min" "ujobs.max_workers = $max_workers" "${@:2}"
 	psql -d postgres -c "create database bench" -c "create role app login"
 	psql -c "create extension ujobs" -c "grant execute on function ujobs.define_job to app"
 	psql -f "$SCRATCH/src/bench/loops.sql"
 	psql -U app -f "$SCRATCH/src/bench/jobs.sql"
-	figures_now=$SCRATCH/figures
-	mkdir "$figures_now"
-	markdown=$SCRATCH/result.md
+}
+
+# The cluster NAME is gone, and "bench" is meant again.
+ground_drop()
+{
+	"$ROOT/scripts/cluster" stop "$1"
+	as_tester rm -rf "$SCRATCH/work/$1"
+	ground=$SCRATCH/work
+	ground+=/bench
 }
 
 # settings NAME VALUE...: in the configuration, followed by running processes at once.

@@ -10,8 +10,9 @@
 
 shopt -s inherit_errexit				# $(...) of a failed peer fails
 
-peers_ready=
-node=
+peers_ready=${peers_ready:-}
+work_ready=${work_ready:-}			# the cluster that has the work
+node=${node:-}
 
 # The npm packages.  Before any figure, so that a missing network is known at once.
 peers_install()
@@ -27,11 +28,19 @@ peers_install()
 	peers_node
 }
 
-# Their schemas and queues; once for all figures.
+# The work that all sides do; once in a cluster.
+work_make()
+{
+	[ "$work_ready" != "$ground" ] || return 0
+	psql -f "$SCRATCH/src/bench/peers/work.sql" -f "$SCRATCH/src/bench/peers/skip_locked.sql"
+	work_ready=$ground
+}
+
+# The peers' schemas and queues; once for all figures.
 peers_make()
 {
 	[ -z "$peers_ready" ] || return 0
-	psql -f "$SCRATCH/src/bench/peers/work.sql" -f "$SCRATCH/src/bench/peers/skip_locked.sql"
+	work_make
 	peer graphile setup
 	peer pgboss setup
 	if has_absurd; then
