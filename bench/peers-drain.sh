@@ -46,16 +46,10 @@ sides_of()
 	! has_absurd || echo "absurd"
 }
 
-# drain_ujobs BATCH TASK JOBS
-drain_ujobs()
+# The definition of ujobs for a task, but for its batch.
+job_of()
 {
-	local name values
-
-	name=$([ "$2" = noop ] && echo "batch_$1" || echo "account_$1")
-	psql -c "call bench.fill('$name', $3)" -c "checkpoint"
-	values=$(psql -c "call bench.drain('$name')")
-	psql -c "truncate ujobs_internal.job_history"
-	echo "${values%% *}"
+	if [ "$1" = noop ]; then echo batch; else echo "$1"; fi
 }
 
 # drain_hand SCRIPT TASK JOBS CLIENTS TOGETHER
@@ -88,7 +82,7 @@ drain_side()
 {
 	psql -c "call bench.reset_accounts()"
 	case $1 in
-		ujobs_*) drain_ujobs "${1#ujobs_}" "$2" "$3" ;;
+		ujobs_*) ujobs_drain "$(job_of "$2")_${1#ujobs_}" "$3" ;;
 		floor) psql -c "call bench.fill_plain($3)" -c "checkpoint"; psql -c "call bench.move_plain($3, 100)" ;;
 		hand_one) drain_hand one "$2" "$3" 4 1 ;;
 		hand_hundred) drain_hand hundred "$2" "$3" 2 100 ;;

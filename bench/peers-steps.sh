@@ -1,4 +1,4 @@
-# peers-steps.sh: durable jobs of three steps that do nothing, beside absurd.
+# peers-steps.sh: durable jobs of three steps that do nothing, beside DBOS and absurd.
 
 . "$ROOT/bench/peers.sh"
 
@@ -6,23 +6,13 @@
 steps_side()
 {
 	if [ "$1" = ujobs ]; then
-		local values
-
-		psql -c "call bench.fill('three_steps', $2)" -c "checkpoint"
-		values=$(psql -c "call bench.drain('three_steps')")
-		psql -c "truncate ujobs_internal.job_history"
-		echo "${values%% *}"
+		ujobs_drain three_steps "$2"
 	else
-		drain_absurd_steps "$2"
+		peer "$1" reset
+		peer "$1" enqueue "$2" steps
+		psql -c "checkpoint"
+		peer "$1" drain "$2" steps best
 	fi
-}
-
-drain_absurd_steps()
-{
-	peer absurd reset
-	peer absurd enqueue "$1" steps
-	psql -c "checkpoint"
-	peer absurd drain "$1" steps best
 }
 
 # steps_round COMMIT
@@ -39,7 +29,7 @@ steps_round()
 
 figure_peers-steps()
 {
-	local round commit side many few sides="ujobs"
+	local round commit side many few sides="ujobs dbos"
 
 	peers_make
 	! has_absurd || sides="$sides absurd"

@@ -43,6 +43,7 @@ peers_make()
 	work_make
 	peer graphile setup
 	peer pgboss setup
+	peer dbos setup >/dev/null
 	if has_absurd; then
 		peer absurd setup
 	fi
@@ -80,7 +81,18 @@ peers_versions()
 # peer NAME COMMAND...: the settings of the session come by PGOPTIONS.
 peer()
 {
-	PGHOST=$ground as_tester "$node" "$SCRATCH/peers/$1.mjs" "${@:2}"
+	PGHOST=$ground as_tester "$node" --no-deprecation "$SCRATCH/peers/$1.mjs" "${@:2}"
+}
+
+# ujobs_drain JOB JOBS: jobs of this definition from a full queue; prints jobs a second
+ujobs_drain()
+{
+	local values
+
+	psql -c "call bench.fill('$1', $2)" -c "checkpoint"
+	values=$(psql -c "call bench.drain('$1')")
+	psql -c "truncate ujobs_internal.job_history"
+	echo "${values%% *}"
 }
 
 # Only a full run has everything; see scripts/bench.
@@ -134,6 +146,7 @@ title()
 	case $1 in
 		graphile) echo "graphile-worker" ;;
 		pgboss) echo "pg-boss" ;;
+		dbos) echo "DBOS, queue looked at every 20 ms" ;;
 		skip_locked) echo "SKIP LOCKED by hand" ;;
 		*) echo "$1" ;;
 	esac

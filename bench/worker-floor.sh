@@ -21,17 +21,6 @@ floor_worker()
 	psql -c "call bench.floor_run($1, 'bench.$2(jsonb)', $3, $4)"
 }
 
-# ujobs_drain NAME JOBS: prints jobs a second
-ujobs_drain()
-{
-	local values
-
-	psql -c "call bench.fill('$1', $2)" -c "checkpoint"
-	values=$(psql -c "call bench.drain('$1')")
-	psql -c "truncate ujobs_internal.job_history"
-	echo "${values%% *}"
-}
-
 # floor_round SERIES TOGETHER UJOBS-JOB HANDLER JOBS: one and two workers, then ujobs
 floor_round()
 {
