@@ -110,6 +110,36 @@ heading()
 	printf '\n## %s\n\n| | median | min | max | |\n|---|---:|---:|---:|---|\n' "$1" >>"$markdown"
 }
 
+# series TITLE X COLUMN...: a table of curves, in X; the rows follow by series_rows.  "(log)" in X: a logarithmic axis.
+series()
+{
+	local column
+
+	printf '\n%s\n%-14s' "$1" "$2"
+	printf '\n## %s\n\n| %s |' "$1" "$2" >>"$markdown"
+	for column in "${@:3}"; do
+		printf ' %16.16s' "$column"
+		printf ' %s |' "$column" >>"$markdown"
+	done
+	printf '\n|---:|' >>"$markdown"
+	printf -- '---:|%.0s' "${@:3}" >>"$markdown"
+	printf '\n'
+	printf '\n' >>"$markdown"
+}
+
+# Lines of values separated by blanks; "-" stands for none.
+series_rows()
+{
+	awk -v markdown="$markdown" '{
+		printf "%-14s", $1
+		for (i = 2; i <= NF; i++)
+			printf " %16s", $i
+		print ""
+		gsub(/ /, " | ")
+		print "| " $0 " |" >>markdown
+	}'
+}
+
 # A line of prose below a table.
 remark()
 {

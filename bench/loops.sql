@@ -225,6 +225,8 @@ create table bench.plain_history (like ujobs_internal.job_history including defa
 alter table bench.plain_history add primary key (id);
 create index on bench.plain_history (finished_at) where state = 'x';
 
+create table bench.bare (id bigint generated always as identity primary key, run_at timestamptz not null, payload jsonb not null);
+
 create procedure bench.fill_plain(n_rows int)
 language plpgsql as $$
 begin

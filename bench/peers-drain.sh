@@ -55,15 +55,17 @@ job_of()
 # drain_hand SCRIPT TASK JOBS CLIENTS TOGETHER
 drain_hand()
 {
-	local script=$SCRATCH/skip_locked.pgbench handler
+	local script=$SCRATCH/skip_locked.pgbench handler seconds TIMEFORMAT='%U %S'
 
 	handler=$([ "$2" = noop ] && echo noop || echo account_add)
 	sed "s/HANDLER/$handler/" "$ROOT/bench/peers/skip_locked_$1.pgbench" >"$script"
 	psql -c "truncate bench.queue" -c "checkpoint" \
 		-c "insert into bench.queue (payload) select bench.input(n) from generate_series(1, $3) n"
-	as_tester "$SCRATCH/server/ujobs-bin/pgbench" -n -M prepared -h "$ground" -U postgres -c "$4" -j 2 \
-		-t $(($3 / $4 / $5)) -f "$script" bench >"$SCRATCH/pgbench.out" 2>"$SCRATCH/pgbench.log" ||
+	drain_begins
+	seconds=$( { time as_tester "$SCRATCH/server/ujobs-bin/pgbench" -n -M prepared -h "$ground" -U postgres -c "$4" -j 2 \
+		-t $(($3 / $4 / $5)) -f "$script" bench >"$SCRATCH/pgbench.out" 2>"$SCRATCH/pgbench.log"; } 2>&1) ||
 		{ cat "$SCRATCH/pgbench.log" >&2; return 1; }
+	drain_ended "$(awk '{ print $1 + $2 }' <<<"$seconds")"
 	psql -c "do 'begin if exists (select from bench.queue) then raise ''jobs were left''; end if; end'"
 	awk -v together="$5" '/^tps/ { printf "%d\n", $3 * together }' "$SCRATCH/pgbench.out"
 }
@@ -71,10 +73,15 @@ drain_hand()
 # drain_peer PEER CONFIG TASK JOBS
 drain_peer()
 {
+	local values
+
 	peer "$1" reset
 	peer "$1" enqueue "$4" "$3"
 	psql -c "checkpoint"
-	peer "$1" drain "$4" "$3" "$2"
+	drain_begins
+	values=$(peer "$1" drain "$4" "$3" "$2")
+	drain_ended "${values##* }"
+	echo "${values%% *}"
 }
 
 # drain_side SIDE TASK JOBS: prints jobs a second

@@ -3,19 +3,55 @@
 #
 # The sender is one procedure in the server, the same for all.  A start within
 # 10 us of the clock after the commit, or before it, counts as 10 us in a ratio.
+# All waits of all rounds make the histograms.
 
 . "$ROOT/bench/peers.sh"
+
+# The file of a side's waits; the tester adds to it.
+waits_of()
+{
+	echo "$SCRATCH/work/waits-$1-$2"
+}
 
 # latency_side SIDE JOBS PER_SECOND: prints p50 p95 p99
 latency_side()
 {
 	if [ "$1" = ujobs ]; then
 		psql -c "call bench.latency_as_peers($2, $3)"
+		psql -c "select wait from bench.ujobs_wait" >>"$(waits_of ujobs "$3")"
 		psql -c "truncate ujobs_internal.job_history"
 	else
 		peer "$1" reset
-		peer "$1" latency "$2" "$3"
+		BENCH_WAITS=$(waits_of "$1" "$3") peer "$1" latency "$2" "$3"
 	fi
+}
+
+# Percent of the waits between two marks, six marks to a power of ten.
+histogram()
+{
+	local side files=() titles=()
+
+	for side in $sides; do
+		files+=("$(waits_of "$side" "$1")")
+		titles+=("$(title "$side")")
+	done
+	series "$2" "ms (log)" "${titles[@]}"
+	awk '
+		FNR == 1 { file++ }
+		{
+			mark = $1 <= 0.01 ? 0 : int(6 * (log($1) / log(10) + 2)) + 1
+			mark = mark > 30 ? 30 : mark
+			n[mark, file]++
+			all[file]++
+		}
+		END {
+			for (mark = 0; mark <= 30; mark++) {
+				printf "%.4g", 10 ^ (mark / 6 - 2)
+				for (i = 1; i <= file; i++)
+					printf " %.2f", 100 * n[mark, i] / all[i]
+				print ""
+			}
+		}' "${files[@]}" | series_rows
 }
 
 # latency_round JOBS PER_SECOND
@@ -56,6 +92,8 @@ figure_peers-latency()
 			latency_rows "$per_second" "$side"
 		done
 	done
+	histogram 0 "Histogram: percent of the jobs by their wait until the start, idle server"
+	histogram 500 "Histogram: percent of the jobs by their wait until the start, 500 jobs a second"
 	peers_versions
 }
 

@@ -11,7 +11,7 @@ steps_side()
 		peer "$1" reset
 		peer "$1" enqueue "$2" steps
 		psql -c "checkpoint"
-		peer "$1" drain "$2" steps best
+		peer "$1" drain "$2" steps best | cut -d' ' -f1
 	fi
 }
 

@@ -84,13 +84,26 @@ peer()
 	PGHOST=$ground as_tester "$node" --no-deprecation "$SCRATCH/peers/$1.mjs" "${@:2}"
 }
 
+# What peers-cost does around each drain; the argument is the client's seconds of processor time.
+drain_begins()
+{
+	:
+}
+
+drain_ended()
+{
+	:
+}
+
 # ujobs_drain JOB JOBS: jobs of this definition from a full queue; prints jobs a second
 ujobs_drain()
 {
 	local values
 
 	psql -c "call bench.fill('$1', $2)" -c "checkpoint"
+	drain_begins
 	values=$(psql -c "call bench.drain('$1')")
+	drain_ended 0
 	psql -c "truncate ujobs_internal.job_history"
 	echo "${values%% *}"
 }

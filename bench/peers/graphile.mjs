@@ -17,6 +17,10 @@ const configs = {
 	latency: {},
 };
 
+const many = (task, jobs) => `select count(*) from graphile_worker.add_jobs(array(
+	select row('${task}', bench.input(first + n)::json, null, null, null, null, null, null)::graphile_worker.job_spec
+	  from bench.first_number(${jobs}) first, generate_series(1, ${jobs}) n))`;
+
 run({
 	setup: () => runMigrations({ pgPool: pool, logger }),
 
@@ -24,10 +28,9 @@ run({
 
 	sql: (task) => `select graphile_worker.add_job('${task}', json_build_object('userId', $1::bigint))`,
 
-	enqueue: (jobs, task) => pool.query(
-		`select count(*) from graphile_worker.add_jobs(array(
-			select row($2::text, bench.input(first + n)::json, null, null, null, null, null, null)::graphile_worker.job_spec
-			  from bench.first_number($1::int) first, generate_series(1, $1::int) n))`, [jobs, task]),
+	bulk: (task) => many(task, '$1::int'),
+
+	enqueue: (jobs, task) => pool.query(many(task, jobs)),
 
 	start: (task, handle, config) => runWorker({
 		preset: { extends: [WorkerPreset], worker: { concurrentJobs: concurrency, logger, ...configs[config] } },

@@ -29,6 +29,14 @@ async function started(options)
 	return boss.start();
 }
 
+// The statement of its send() and insert(), with the jobs by an expression.
+async function statement(task, jobs)
+{
+	const { rows } = await pool.query('select table_name from pgboss.queue where name = $1', [task]);
+
+	return insertJobs('pgboss', { table: rows[0].table_name, name: task, notify: task === 'latency' }).replace('$1', jobs);
+}
+
 run({
 	async setup()
 	{
@@ -41,13 +49,9 @@ run({
 
 	reset: () => pool.query('truncate pgboss.job cascade'),
 
-	async sql(task)
-	{
-		const { rows } = await pool.query('select table_name from pgboss.queue where name = $1', [task]);
+	sql: (task) => statement(task, `json_build_array(json_build_object('data', json_build_object('userId', $1::bigint)))`),
 
-		return insertJobs('pgboss', { table: rows[0].table_name, name: task, notify: task === 'latency' })
-			.replace('$1', `json_build_array(json_build_object('data', json_build_object('userId', $1::bigint)))`);
-	},
+	bulk: (task) => statement(task, `(select json_agg(json_build_object('data', bench.input(n))) from generate_series(1, $1::int) n)`),
 
 	async enqueue(jobs, task)
 	{

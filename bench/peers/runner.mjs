@@ -4,17 +4,22 @@
 //     node PEER.mjs setup                       its schema, its queues
 //     node PEER.mjs reset                       no jobs, as after setup
 //     node PEER.mjs sql TASK                    the statement that enqueues one job; $1 is its number
+//     node PEER.mjs bulk TASK                   the statement that enqueues many; $1 is how many
 //     node PEER.mjs enqueue JOBS TASK           many at once, by the peer's own way for that
-//     node PEER.mjs drain JOBS TASK CONFIG      prints jobs a second, first start to last completion
+//     node PEER.mjs drain JOBS TASK CONFIG      prints jobs a second, first start to last completion, and its
+//                                               seconds of processor time meanwhile
 //     node PEER.mjs latency JOBS PER_SECOND     prints p50 p95 p99 in ms; 0 per second: idle between jobs
 //
 // A peer is an object with the functions setup, reset, sql, enqueue, start and
 // unfinished; start(task, handle, config) starts its workers, each of which
 // calls handle(payload) for a job.
 //
+// BENCH_WAITS names a file to which latency adds each of its waits.
+//
 // An exit status other than zero says that the figure is not there: a job was
 // lost, failed, or ran twice.
 
+import { appendFileSync } from 'node:fs';
 import pg from 'pg';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -76,6 +81,7 @@ async function drain(peer, jobs, task, config)
 	await warm();
 	if (await peer.unfinished() !== jobs)
 		throw new Error(`there are ${await peer.unfinished()} jobs instead of ${jobs}`);
+	const idle = process.cpuUsage();
 	await peer.start(task, async (payload) => {
 		first ??= now();
 		calls++;
@@ -87,7 +93,8 @@ async function drain(peer, jobs, task, config)
 	const seconds = (now() - first) / 1000;
 	if (calls !== jobs)
 		throw new Error(`${jobs} jobs, but ${calls} calls of the handler`);
-	console.log(Math.round(jobs / seconds));
+	const { user, system } = process.cpuUsage(idle);
+	console.log(Math.round(jobs / seconds), ((user + system) / 1e6).toFixed(3));
 }
 
 // The value below which this part of the sorted values lies, as percentile_disc says it.
@@ -111,6 +118,8 @@ async function latency(peer, jobs, perSecond)
 	const waits = rows.map(({ n, at }) => started.get(Number(n)) - at).sort((a, b) => a - b);
 	if (rows.length !== jobs || waits.some(Number.isNaN))
 		throw new Error(`${jobs} jobs, ${rows.length} sent, ${started.size} started`);
+	if (process.env.BENCH_WAITS)
+		appendFileSync(process.env.BENCH_WAITS, waits.map((wait) => `${wait.toFixed(4)}\n`).join(''));
 	console.log([0.5, 0.95, 0.99].map((part) => percentile(waits, part).toFixed(3)).join(' '));
 }
 
@@ -118,6 +127,7 @@ const commands = {
 	setup: (peer) => peer.setup(),
 	reset: (peer) => peer.reset(),
 	sql: async (peer, task) => console.log(await peer.sql(task)),
+	bulk: async (peer, task) => console.log(await peer.bulk(task)),
 	enqueue: (peer, jobs, task) => peer.enqueue(Number(jobs), task),
 	drain: (peer, jobs, task, config) => drain(peer, Number(jobs), task, config),
 	latency: (peer, jobs, perSecond) => latency(peer, Number(jobs), Number(perSecond)),
