@@ -49,6 +49,7 @@ typedef struct UjobsSinkOptions
 	int			n_secrets;
 	int			timeout_ms;		/* of one exchange with the system */
 	bool		allow_private;	/* addresses of the host's own networks (http) */
+	bool		check;			/* connect is only asked whether the system can be reached */
 	const volatile bool *stop;	/* give up: the process wants to leave */
 } UjobsSinkOptions;
 
@@ -101,7 +102,7 @@ typedef struct UjobsSinkModule
 	const char *kind;
 	bool		takes_jobs;		/* may be a queue's driver: has subscribe, take and settle */
 	const char *const *option_names;	/* those it knows, NULL-terminated; others are refused */
-	const char *const *secret_names;
+	const char *const *secret_names;	/* as well; a name "headers." stands for all that begin so */
 
 	/*
 	 * Are the options and secrets well-formed?  No network, no thread: called
@@ -114,8 +115,9 @@ typedef struct UjobsSinkModule
 
 	/*
 	 * Sends n messages and waits for the answers; sets the fate of each.  No two
-	 * of them have the same key.  False: the connection is of no more use (error
-	 * says why); messages whose answer is unknown are BROKEN.
+	 * of them have the same key.  It may send fewer and leave the rest UNTRIED,
+	 * so that it does not take too long.  False: the connection is of no more use
+	 * (error says why); messages whose answer is unknown are BROKEN.
 	 */
 	bool		(*publish) (void *connection, UjobsSinkMessage *messages, int n, UjobsSinkError *error);
 
@@ -132,7 +134,7 @@ typedef struct UjobsSinkModule
 	 */
 	int			(*take) (void *connection, UjobsSinkDelivery *deliveries, int max, int wait_ms, UjobsSinkError *error);
 
-	/* Tells the verdicts of what take gave, all of it, and frees it. */
+	/* Tells the verdicts of what take gave, all of it, and frees it, also when it fails. */
 	bool		(*settle) (void *connection, UjobsSinkDelivery *deliveries, int n, UjobsSinkError *error);
 
 	void		(*disconnect) (void *connection);

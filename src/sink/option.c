@@ -1,0 +1,114 @@
+/*
+ * option.c: the options and secrets of a sink, and the texts and times that every module needs.
+ *
+ * Linked into each module; nothing in here waits or allocates.
+ */
+#include "sink/option.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char *
+find(const UjobsSinkPair *pairs, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (strcmp(pairs[i].name, name) == 0)
+			return pairs[i].value;
+	}
+	return NULL;
+}
+
+const char *
+ujobs_option_find(const UjobsSinkOptions *options, const char *name)
+{
+	return find(options->options, options->n_options, name);
+}
+
+const char *
+ujobs_option_secret(const UjobsSinkOptions *options, const char *name)
+{
+	return find(options->secrets, options->n_secrets, name);
+}
+
+/* Milliseconds of a unit's name; 0 = there is no such unit. */
+static int64_t
+unit_length(const char *unit)
+{
+	static const struct
+	{
+		const char *name;
+		int64_t		ms;
+	}			units[] = {
+		{"ms", 1}, {"", 1000}, {"s", 1000}, {"sec", 1000}, {"second", 1000}, {"seconds", 1000},
+		{"m", 60000}, {"min", 60000}, {"minute", 60000}, {"minutes", 60000},
+		{"h", 3600000}, {"hour", 3600000}, {"hours", 3600000},
+		{"d", 86400000}, {"day", 86400000}, {"days", 86400000}
+	};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+	{
+		if (strcmp(units[i].name, unit) == 0)
+			return units[i].ms;
+	}
+	return 0;
+}
+
+bool
+ujobs_option_read_span(const UjobsSinkOptions *options, const char *name, int64_t *ms, UjobsSinkError *error)
+{
+	const char *text = ujobs_option_find(options, name);
+	char	   *end;
+	double		count;
+	int64_t		unit;
+
+	if (text == NULL)
+		return true;
+	count = strtod(text, &end);
+	while (*end == ' ')
+		end++;
+	unit = unit_length(end);
+	if (end == text || unit == 0 || !(count * unit >= 1) || count * unit > 1e14)
+		return ujobs_option_fail(error, "option \"%s\" is not a span of time such as \"30s\" or \"1d\": \"%s\"", name, text);
+	*ms = (int64_t) (count * unit);
+	return true;
+}
+
+bool
+ujobs_option_is_stopped(const UjobsSinkOptions *options)
+{
+	return options->stop != NULL && *options->stop;
+}
+
+bool
+ujobs_option_fail(UjobsSinkError *error, const char *format,...)
+{
+	va_list		arguments;
+	size_t		length;
+
+	va_start(arguments, format);
+	vsnprintf(error->text, sizeof(error->text), format, arguments);
+	va_end(arguments);
+	length = strlen(error->text);
+	if (length == sizeof(error->text) - 1)
+	{
+		/* Take the last character away with its first byte: it may be half of one. */
+		do
+			length--;
+		while (length > 0 && (error->text[length] & 0xC0) == 0x80);
+		error->text[length] = '\0';
+	}
+	return false;
+}
+
+int64_t
+ujobs_option_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
