@@ -41,7 +41,8 @@ create table ujobs_internal.definition_grant (
     primary key (definition_id, privilege, role)
 );
 
--- Queues that somebody paused or limited; any other queue has the defaults.
+-- Queues that somebody paused, limited or put on a broker; any other queue has
+-- the defaults.  driver is 'pg' or the kind of the sink that jobs go to.
 create table ujobs_internal.queue (
     name text collate "C" primary key,
     paused boolean not null default false,
@@ -49,7 +50,10 @@ create table ujobs_internal.queue (
     per_tenant int check (per_tenant > 0),
     rate_per_tenant int check (rate_per_tenant > 0),
     rate_window interval,
-    check ((rate_per_tenant is null) = (rate_window is null))
+    driver text not null default 'pg' check (driver in ('pg', 'nats', 'redis')),
+    sink_id int,
+    check ((rate_per_tenant is null) = (rate_window is null)),
+    check ((driver = 'pg') = (sink_id is null))
 );
 
 -- What a column of a job may hold.  Domains, because a CHECK of the table is
@@ -231,30 +235,13 @@ create table ujobs_internal.task (
     check ((enqueue is null) <> (enqueue_fn is null))
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 
--- One row: the home of this store (see home_store), and whether its engine was
--- stopped by hand.
+-- One row: the home of this store (see home_store), whether its engine was
+-- stopped by hand, and the name by which brokers know this store: a copy that
+-- is accepted elsewhere gets another one.
 create table ujobs_internal.origin (
     one boolean primary key default true check (one),
     database oid not null,
     inserted_by xid8 not null,
-    stopped boolean not null default false
+    stopped boolean not null default false,
+    uuid uuid not null default gen_random_uuid()
 );
-
--- Everything a user would miss after pg_dump and restore.  The identity
--- sequences are registered too: without their values the first enqueue after
--- a restore would collide.
-do $$
-declare
-    r record;
-begin
-    for r in
-        select c.oid::regclass as rel
-          from pg_catalog.pg_class c
-         where c.relnamespace = 'ujobs_internal'::regnamespace
-           and c.relkind in ('r', 'p', 'S')
-           and c.relkind <> 'p'
-    loop
-        perform pg_catalog.pg_extension_config_dump(r.rel, '');
-    end loop;
-end
-$$;

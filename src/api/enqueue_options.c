@@ -218,6 +218,8 @@ options_read(FunctionCallInfo fcinfo, int n, bool has_key, UjobsEnqueueCall *cal
 {
 	UjobsEnqueueOptions *o = &call->options;
 
+	o->max_attempts = 0;
+	o->run_id = NULL;
 	o->now = ujobs_clock_now();
 	o->run_at = run_at_argument(fcinfo, n, n + 1, o->now);
 	n += 2;

@@ -33,6 +33,8 @@ control_init(UjobsControl *c, LWLock *lock)
 		pg_atomic_init_u32(&c->engine[i].dirty, 0);
 		pg_atomic_init_u64(&c->engine[i].starts, 0);
 		pg_atomic_init_u32(&c->engine[i].tasks_changed, 0);
+		pg_atomic_init_u64(&c->engine[i].outbox_low, PG_UINT64_MAX);
+		pg_atomic_init_u32(&c->engine[i].relay_changed, 0);
 	}
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 		SpinLockInit(&c->slot[i].mutex);
@@ -150,6 +152,8 @@ ujobs_shmem_forget_engine(Oid database)
 		engine->database = InvalidOid;
 		engine->dispatcher_latch = NULL;
 		engine->scheduler_latch = NULL;
+		engine->relay_latch = NULL;
+		pg_atomic_write_u64(&engine->outbox_low, PG_UINT64_MAX);
 		engine->hold_until = 0;
 	}
 	LWLockRelease(c->lock);

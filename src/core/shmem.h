@@ -29,6 +29,7 @@
 
 #include "core/awaited.h"
 #include "core/claim.h"
+#include "core/flight.h"
 #include "core/tally.h"
 
 #define UJOBS_MAX_SLOTS 64
@@ -137,6 +138,10 @@ typedef struct UjobsEngine
 	pid_t		scheduler_pid;
 	Latch	   *volatile scheduler_latch;	/* as dispatcher_latch */
 	pg_atomic_uint32 tasks_changed; /* the scheduler reads its tasks again */
+	pid_t		relay_pid;
+	Latch	   *volatile relay_latch;	/* as dispatcher_latch */
+	pg_atomic_uint64 outbox_low;	/* least outbox id committed since the relay looked; UINT64_MAX = none */
+	pg_atomic_uint32 relay_changed; /* sinks, consumers or definitions changed */
 	dsm_handle	area;			/* DSM_HANDLE_INVALID before the first start */
 	TimestampTz since;
 	TimestampTz asked_at;		/* when somebody last asked for a dispatcher */
@@ -199,6 +204,7 @@ typedef struct UjobsArea
 	UjobsAwaited awaited;
 	UjobsClaims claims;
 	UjobsCapShown caps[UJOBS_CAPS_SHOWN];
+	UjobsFlight flight[UJOBS_FLIGHTS];	/* of the outbox (core/flight.h) */
 	int32		running;		/* inside and outside, when ujobs.max_running was last looked at */
 	UjobsHint	hint[UJOBS_HINT_RING_SIZE];
 	UjobsTicket ring[UJOBS_MAX_SLOTS][UJOBS_RING_SIZE];

@@ -27,6 +27,8 @@ static uint64 noted = 0;
 static int	n_finished = 0;
 static bool note_rescan = false;
 static bool note_launcher = false;
+static bool note_relay = false;
+static uint64 note_outbox = PG_UINT64_MAX;	/* least id, PG_UINT64_MAX = none */
 static bool note_any = false;
 static UjobsEngine *my_engine = NULL;	/* found at note time; entries never move */
 
@@ -34,7 +36,8 @@ static void
 notes_clear(void)
 {
 	n_notes = n_ranges = n_finished = 0;
-	note_rescan = note_launcher = note_any = false;
+	note_rescan = note_launcher = note_relay = note_any = false;
+	note_outbox = PG_UINT64_MAX;
 }
 
 /* Copies hints into the ring; false when it is full. */
@@ -138,6 +141,28 @@ publish_finished(UjobsArea *area)
 	return push_awaited(area);
 }
 
+/* Lowers the relay's mark.  Who reads it clears it first and reads rows then. */
+static void
+lower_outbox(UjobsEngine *engine, uint64 id)
+{
+	uint64		now = pg_atomic_read_u64(&engine->outbox_low);
+
+	while (id < now && !pg_atomic_compare_exchange_u64(&engine->outbox_low, &now, id))
+		;
+}
+
+static void
+publish_to_relay(void)
+{
+	if (note_outbox == PG_UINT64_MAX && !note_relay)
+		return;
+	if (note_relay)
+		pg_atomic_write_u32(&my_engine->relay_changed, 1);
+	lower_outbox(my_engine, note_outbox);
+	pg_memory_barrier();
+	ujobs_wakeup_ring(&my_engine->relay_latch);
+}
+
 static void
 publish(void)
 {
@@ -153,6 +178,7 @@ publish(void)
 	}
 	if (my_engine == NULL)
 		return;
+	publish_to_relay();
 	awaited = publish_finished(area);
 	if (n_notes == 0 && !note_rescan && !awaited)
 		return;
@@ -272,6 +298,34 @@ ujobs_wakeup_note_finished(int64 job_id)
 }
 
 void
+ujobs_wakeup_note_outbox(int64 outbox_id)
+{
+	note_prepare();
+	note_outbox = Min(note_outbox, (uint64) outbox_id);
+}
+
+void
+ujobs_wakeup_note_relay(void)
+{
+	note_prepare();
+	note_relay = true;
+}
+
+int64
+ujobs_wakeup_take_outbox(UjobsEngine *engine)
+{
+	uint64		low = pg_atomic_exchange_u64(&engine->outbox_low, PG_UINT64_MAX);
+
+	return low > PG_INT64_MAX ? PG_INT64_MAX : (int64) low;
+}
+
+bool
+ujobs_wakeup_take_relay(UjobsEngine *engine)
+{
+	return pg_atomic_exchange_u32(&engine->relay_changed, 0) != 0;
+}
+
+void
 ujobs_wakeup_note_rescan(void)
 {
 	note_prepare();
@@ -294,7 +348,10 @@ ujobs_wakeup_rescan_now(void)
 	if (engine == NULL)
 		return;
 	pg_atomic_write_u32(&engine->dirty, 1);
+	pg_atomic_write_u32(&engine->relay_changed, 1);
+	lower_outbox(engine, 0);
 	ujobs_wakeup_ring(&engine->dispatcher_latch);
+	ujobs_wakeup_ring(&engine->relay_latch);
 }
 
 void

@@ -29,6 +29,18 @@ extern void ujobs_wakeup_note_wait(int64 job_id);
 /* This transaction publishes the event: at commit those who wait for it are woken. */
 extern void ujobs_wakeup_note_event(int64 event_id);
 
+/* This transaction writes the outbox row: at commit the relay looks from it on. */
+extern void ujobs_wakeup_note_outbox(int64 outbox_id);
+
+/* Sinks, consumers or definitions change in this transaction: at commit the relay reads them again. */
+extern void ujobs_wakeup_note_relay(void);
+
+/* The relay's side: the least outbox id that committed since the last call, PG_INT64_MAX = none; 0 = all. */
+extern int64 ujobs_wakeup_take_outbox(UjobsEngine *engine);
+
+/* The relay's side: did sinks, consumers or definitions change since the last call? */
+extern bool ujobs_wakeup_take_relay(UjobsEngine *engine);
+
 /* At commit make the dispatcher rescan: rows changed that no hint describes. */
 extern void ujobs_wakeup_note_rescan(void);
 

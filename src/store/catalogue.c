@@ -24,6 +24,11 @@
 	"       enabled, paused, description, watermark, broken\n" \
 	"  from ujobs_internal.task\n"
 
+#define SINK_COLUMNS \
+	"select s.id, s.revision, s.name, s.kind, s.options, x.secret\n" \
+	"  from ujobs_internal.sink s\n" \
+	"  left join ujobs_internal.sink_secret x on x.sink_id = s.id\n"
+
 /* What a history row takes over from the live row; the rest differs by outcome. */
 #define KEPT_COLUMNS \
 	"id, run_at, created_at, definition_id, enqueued_role, max_attempts, priority, run_id, queue, tenant, key,\n" \
@@ -625,11 +630,12 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 	[UJOBS_SQL_CONTROL_WRITE_HOME] = {
 		"control_write_home",
 		"/* ujobs:control_write_home */\n"
-		"insert into ujobs_internal.origin (database, inserted_by, stopped)\n"
+		"insert into ujobs_internal.origin as o (database, inserted_by, stopped)\n"
 		"values ($1, $2, $3)\n"
 		"on conflict (one) do update\n"
-		"   set database = $1, inserted_by = $2, stopped = $3",
-		3, {OIDOID, XID8OID, BOOLOID}
+		"   set database = $1, inserted_by = $2, stopped = $3,\n"
+		"       uuid = case when $4 then gen_random_uuid() else o.uuid end",
+		4, {OIDOID, XID8OID, BOOLOID, BOOLOID}
 	},
 	[UJOBS_SQL_CONTROL_STOP_STRANGE] = {
 		"control_stop_strange",
@@ -1224,6 +1230,14 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		2, {OIDOID, XID8OID}
 	},
 
+	[UJOBS_SQL_HOME_UUID] = {
+		"home_uuid",
+		"/* ujobs:home_uuid */\n"
+		"select uuid::text\n"
+		"  from ujobs_internal.origin",
+		0, {0}
+	},
+
 	/* task_store */
 	[UJOBS_SQL_TASK_BY_NAME] = {
 		"task_by_name",
@@ -1343,6 +1357,332 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"   and revision = $2\n"
 		"   and broken is distinct from $3",
 		3, {INT4OID, INT4OID, TEXTOID}
+	},
+
+	/* driver_store */
+	[UJOBS_SQL_DRIVER_QUEUES] = {
+		"driver_queues",
+		"/* ujobs:driver_queues */\n"
+		"select q.name, q.driver, s.id, s.name, s.options\n"
+		"  from ujobs_internal.queue q\n"
+		"  join ujobs_internal.sink s on s.id = q.sink_id\n"
+		" where q.driver <> 'pg'",
+		0, {0}
+	},
+
+	/* sink_store */
+	[UJOBS_SQL_SINK_LIST] = {
+		"sink_list",
+		"/* ujobs:sink_list */\n"
+		SINK_COLUMNS
+		" order by s.id",
+		0, {0}
+	},
+	[UJOBS_SQL_SINK_BY_NAME] = {
+		"sink_by_name",
+		"/* ujobs:sink_by_name */\n"
+		SINK_COLUMNS
+		" where s.name = $1",
+		1, {TEXTOID}
+	},
+	[UJOBS_SQL_SINK_LOCK] = {
+		"sink_lock",
+		"/* ujobs:sink_lock */\n"
+		SINK_COLUMNS
+		" where s.name = $1\n"
+		"   for update of s",
+		1, {TEXTOID}
+	},
+	[UJOBS_SQL_SINK_ANY] = {
+		"sink_any",
+		"/* ujobs:sink_any */\n"
+		"select\n"
+		"  from ujobs_internal.sink\n"
+		" limit 1",
+		0, {0}
+	},
+	[UJOBS_SQL_SINK_INSERT] = {
+		"sink_insert",
+		"/* ujobs:sink_insert */\n"
+		"with s as (\n"
+		"    insert into ujobs_internal.sink (name, kind, options, created_at)\n"
+		"    values ($1, $2, $3, $4)\n"
+		"    returning id\n"
+		")\n"
+		"insert into ujobs_internal.sink_status (sink_id)\n"
+		"select id\n"
+		"  from s\n"
+		"returning sink_id",
+		4, {TEXTOID, TEXTOID, JSONBOID, TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_SINK_UPDATE] = {
+		"sink_update",
+		"/* ujobs:sink_update */\n"
+		"update ujobs_internal.sink\n"
+		"   set kind = $2, options = $3, revision = revision + 1\n"
+		" where id = $1",
+		3, {INT4OID, TEXTOID, JSONBOID}
+	},
+	[UJOBS_SQL_SINK_SET_SECRET] = {
+		"sink_set_secret",
+		"/* ujobs:sink_set_secret */\n"
+		"with s as (\n"
+		"    update ujobs_internal.sink\n"
+		"       set revision = revision + 1\n"
+		"     where id = $1\n"
+		"    returning id\n"
+		")\n"
+		"insert into ujobs_internal.sink_secret (sink_id, secret)\n"
+		"select id, $2\n"
+		"  from s\n"
+		"    on conflict (sink_id) do update\n"
+		"   set secret = excluded.secret",
+		2, {INT4OID, JSONBOID}
+	},
+	[UJOBS_SQL_SINK_HOLD_OUTBOX] = {
+		"sink_hold_outbox",
+		"/* ujobs:sink_hold_outbox */\n"
+		"lock table ujobs_internal.outbox in share row exclusive mode",
+		0, {0}
+	},
+	[UJOBS_SQL_SINK_USER] = {
+		"sink_user",
+		"/* ujobs:sink_user */\n"
+		"select *\n"
+		"  from ((select format('message %s of its outbox is not delivered', o.id)\n"
+		"           from ujobs_internal.outbox o\n"
+		"          where o.sink_id = $1\n"
+		"          order by o.sink_id, o.id\n"
+		"          limit 1)\n"
+		"        union all\n"
+		"        select format('jobs of queue \"%s\" go there', q.name)\n"
+		"          from ujobs_internal.queue q\n"
+		"         where q.sink_id = $1\n"
+		"        union all\n"
+		"        select format('jobs of queue \"%s\" are taken from there', c.queue)\n"
+		"          from ujobs_internal.consumer c\n"
+		"         where c.sink_id = $1\n"
+		"           and c.enabled) u\n"
+		" limit 1",
+		1, {INT4OID}
+	},
+	[UJOBS_SQL_SINK_DELETE] = {
+		"sink_delete",
+		"/* ujobs:sink_delete */\n"
+		"with a as (\n"
+		"    delete from ujobs_internal.sink_secret\n"
+		"     where sink_id = $1\n"
+		"), b as (\n"
+		"    delete from ujobs_internal.sink_status\n"
+		"     where sink_id = $1\n"
+		"), c as (\n"
+		"    delete from ujobs_internal.consumer\n"
+		"     where sink_id = $1\n"
+		")\n"
+		"delete from ujobs_internal.sink\n"
+		" where id = $1",
+		1, {INT4OID}
+	},
+	[UJOBS_SQL_SINK_SET_STATUS] = {
+		"sink_set_status",
+		"/* ujobs:sink_set_status */\n"
+		"update ujobs_internal.sink_status\n"
+		"   set last_error = $2,\n"
+		"       failed_at = case when $2 is null then failed_at else $3 end,\n"
+		"       next_try_at = case when $2 is null then null else $4 end\n"
+		" where sink_id = $1",
+		4, {INT4OID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_SINK_DRIVE_QUEUE] = {
+		"sink_drive_queue",
+		"/* ujobs:sink_drive_queue */\n"
+		"insert into ujobs_internal.queue (name, driver, sink_id)\n"
+		"values ($1, $2, $3)\n"
+		"    on conflict (name) do update\n"
+		"   set driver = excluded.driver, sink_id = excluded.sink_id",
+		3, {TEXTOID, TEXTOID, INT4OID}
+	},
+	[UJOBS_SQL_CONSUMER_LIST] = {
+		"consumer_list",
+		"/* ujobs:consumer_list */\n"
+		"select queue, sink_id, enabled\n"
+		"  from ujobs_internal.consumer\n"
+		" order by queue, sink_id",
+		0, {0}
+	},
+	[UJOBS_SQL_CONSUMER_SET] = {
+		"consumer_set",
+		"/* ujobs:consumer_set */\n"
+		"insert into ujobs_internal.consumer (queue, sink_id, enabled)\n"
+		"values ($1, $2, $3)\n"
+		"    on conflict (queue, sink_id) do update\n"
+		"   set enabled = excluded.enabled",
+		3, {TEXTOID, INT4OID, BOOLOID}
+	},
+
+	/* outbox_store */
+	[UJOBS_SQL_OUTBOX_WRITE] = {
+		"outbox_write",
+		"/* ujobs:outbox_write */\n"
+		"insert into ujobs_internal.outbox\n"
+		"       (created_at, due_at, sink_id, publisher, is_job, message_id, topic, key, headers, payload)\n"
+		"select $2, $2, s.id, $3, $4, coalesce($5, gen_random_uuid()), $6, $7, $8, $9\n"
+		"  from ujobs_internal.sink s\n"
+		" where s.id = $1\n"
+		"returning id",
+		9, {INT4OID, TIMESTAMPTZOID, OIDOID, BOOLOID, UUIDOID, TEXTOID, TEXTOID, JSONBOID, JSONBOID}
+	},
+	[UJOBS_SQL_OUTBOX_WRITE_MANY] = {
+		"outbox_write_many",
+		"/* ujobs:outbox_write_many */\n"
+		"insert into ujobs_internal.outbox\n"
+		"       (created_at, due_at, sink_id, publisher, is_job, message_id, topic, key, headers, payload)\n"
+		"select $2, $2, s.id, $3, $4, m.message_id, $6, $7, $8, m.payload\n"
+		"  from ujobs_internal.sink s\n"
+		" cross join lateral unnest($5, $9) as m (message_id, payload)\n"
+		" where s.id = $1\n"
+		"returning id",
+		9, {INT4OID, TIMESTAMPTZOID, OIDOID, BOOLOID, UUIDARRAYOID, TEXTOID, TEXTOID, JSONBOID, JSONBARRAYOID}
+	},
+	[UJOBS_SQL_OUTBOX_READ] = {
+		"outbox_read",
+		"/* ujobs:outbox_read */\n"
+		"select id, due_at, attempts, parked, is_job, message_id::text, topic, key, headers, payload\n"
+		"  from (select o.id, o.due_at, o.attempts, o.parked, o.is_job, o.message_id, o.topic, o.key,\n"
+		"               case when o.ready then o.headers end as headers,\n"
+		"               case when o.ready then o.payload::text end as payload,\n"
+		"               sum(o.bytes) over (order by o.id rows unbounded preceding) - o.bytes as before\n"
+		"          from (select *, case when due_at <= $3 and not parked then pg_column_size(payload) else 100 end as bytes,\n"
+		"                       due_at <= $3 and not parked as ready\n"
+		"                  from ujobs_internal.outbox\n"
+		"                 where sink_id = $1\n"
+		"                   and id > $2\n"
+		"                 order by id\n"
+		"                 limit $4) o) p\n"
+		" where before < $5",
+		5, {INT4OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID}
+	},
+	[UJOBS_SQL_OUTBOX_DELIVERED] = {
+		"outbox_delivered",
+		"/* ujobs:outbox_delivered */\n"
+		"with gone as (\n"
+		"    delete from ujobs_internal.outbox\n"
+		"     where id = any ($1)\n"
+		"    returning *\n"
+		"), counted as (\n"
+		"    update ujobs_internal.sink_status s\n"
+		"       set published = s.published + n.n\n"
+		"      from (select sink_id, count(*) as n\n"
+		"              from gone\n"
+		"             group by sink_id) n\n"
+		"     where s.sink_id = n.sink_id\n"
+		")\n"
+		"insert into ujobs_internal.outbox_published\n"
+		"       (id, created_at, published_at, sink_id, attempts, publisher, is_job, message_id, topic, key, headers, payload)\n"
+		"select id, created_at, $2, sink_id, attempts, publisher, is_job, message_id, topic, key, headers, payload\n"
+		"  from gone",
+		2, {INT8ARRAYOID, TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_OUTBOX_FAILED] = {
+		"outbox_failed",
+		"/* ujobs:outbox_failed */\n"
+		"update ujobs_internal.outbox o\n"
+		"   set attempts = f.attempts, due_at = f.due_at, parked = f.parked,\n"
+		"       last_error = jsonb_build_object('message', f.error)\n"
+		"  from unnest($1, $2, $3, $4, $5) as f (id, attempts, due_at, parked, error)\n"
+		" where o.id = f.id\n"
+		"   and o.attempts = f.attempts - 1\n"
+		"   and not o.parked",
+		5, {INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, BOOLARRAYOID, TEXTARRAYOID}
+	},
+	[UJOBS_SQL_OUTBOX_RETRY] = {
+		"outbox_retry",
+		"/* ujobs:outbox_retry */\n"
+		"update ujobs_internal.outbox\n"
+		"   set attempts = 0, due_at = $2, parked = false\n"
+		" where id = $1",
+		2, {INT8OID, TIMESTAMPTZOID}
+	},
+	[UJOBS_SQL_OUTBOX_SKIP] = {
+		"outbox_skip",
+		"/* ujobs:outbox_skip */\n"
+		"delete from ujobs_internal.outbox\n"
+		" where id = $1",
+		1, {INT8OID}
+	},
+	[UJOBS_SQL_OUTBOX_WAS_PUBLISHED] = {
+		"outbox_was_published",
+		"/* ujobs:outbox_was_published */\n"
+		"select\n"
+		"  from ujobs_internal.outbox_published\n"
+		" where id = $1",
+		1, {INT8OID}
+	},
+	[UJOBS_SQL_OUTBOX_EXPIRE] = {
+		"outbox_expire",
+		"/* ujobs:outbox_expire */\n"
+		"delete from ujobs_internal.outbox_published\n"
+		" where id = any (array(select id\n"
+		"                         from ujobs_internal.outbox_published\n"
+		"                        where published_at <= $1\n"
+		"                        order by published_at\n"
+		"                        limit $2))",
+		2, {TIMESTAMPTZOID, INT8OID}
+	},
+
+	/* inbox_store */
+	[UJOBS_SQL_INBOX_KNOWN] = {
+		"inbox_known",
+		"/* ujobs:inbox_known */\n"
+		"select m.n\n"
+		"  from unnest($1) with ordinality as m (id, n)\n"
+		" where exists (select from ujobs_internal.inbox i where i.message_id = m.id)",
+		1, {TEXTARRAYOID}
+	},
+	[UJOBS_SQL_INBOX_INSERT] = {
+		"inbox_insert",
+		"/* ujobs:inbox_insert */\n"
+		"insert into ujobs_internal.inbox\n"
+		"       (taken_at, job_id, sink_id, parked, message_id, queue, message, error)\n"
+		"select $1, m.job_id, m.sink_id, m.job_id is null, m.message_id, m.queue, m.message, m.error\n"
+		"  from unnest($2, $3, $4, $5, $6, $7) as m (job_id, sink_id, message_id, queue, message, error)",
+		7, {TIMESTAMPTZOID, INT8ARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTARRAYOID, JSONBARRAYOID, JSONBARRAYOID}
+	},
+	[UJOBS_SQL_INBOX_PARKED] = {
+		"inbox_parked",
+		"/* ujobs:inbox_parked */\n"
+		"select message_id, queue, sink_id, message\n"
+		"  from ujobs_internal.inbox i\n"
+		" where parked\n"
+		"   and message_id > $1\n"
+		"   and exists (select\n"
+		"                 from ujobs_internal.definition d\n"
+		"                where d.name = i.message ->> 'name'\n"
+		"                  and d.dropped_at is null)\n"
+		" order by message_id\n"
+		" limit $2\n"
+		"   for update skip locked",
+		2, {TEXTOID, INT8OID}
+	},
+	[UJOBS_SQL_INBOX_SETTLE] = {
+		"inbox_settle",
+		"/* ujobs:inbox_settle */\n"
+		"update ujobs_internal.inbox\n"
+		"   set job_id = $2, parked = $2 is null, message = case when $2 is null then message end, error = $3\n"
+		" where message_id = $1",
+		3, {TEXTOID, INT8OID, JSONBOID}
+	},
+	[UJOBS_SQL_INBOX_EXPIRE] = {
+		"inbox_expire",
+		"/* ujobs:inbox_expire */\n"
+		"delete from ujobs_internal.inbox\n"
+		" where message_id = any (array(select message_id\n"
+		"                                 from ujobs_internal.inbox\n"
+		"                                where taken_at <= $1\n"
+		"                                  and not parked\n"
+		"                                order by taken_at\n"
+		"                                limit $2))",
+		2, {TIMESTAMPTZOID, INT8OID}
 	},
 
 	/* keeping_store */

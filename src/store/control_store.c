@@ -286,14 +286,16 @@ writing_xid(void)
 	return FullTransactionIdGetDatum(GetCurrentFullTransactionId());
 }
 
+/* moved: brokers are to know this store by a name of its own. */
 static void
-write_home(bool stopped)
+write_home(bool stopped, bool moved)
 {
 	UjobsArgs	args = {0};
 
 	ujobs_bind(&args, ObjectIdGetDatum(MyDatabaseId));
 	ujobs_bind(&args, writing_xid());
 	ujobs_bind(&args, BoolGetDatum(stopped));
+	ujobs_bind(&args, BoolGetDatum(moved));
 	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_WRITE_HOME), &args);
 }
 
@@ -304,7 +306,7 @@ ujobs_control_start(Oid *old_home)
 	bool		restored = origin.exists && !origin.same_version;
 
 	*old_home = restored || (origin.exists && !origin.same_database) ? origin.database : InvalidOid;
-	write_home(false);
+	write_home(false, OidIsValid(*old_home));
 	if (restored)
 	{
 		/* A copy made inside the cluster keeps its role oids; a dump does not. */
@@ -322,7 +324,7 @@ ujobs_control_stop(void)
 
 	if (!origin.exists || (origin.same_database && origin.same_version))
 	{
-		write_home(true);
+		write_home(true, false);
 		return;
 	}
 

@@ -130,6 +130,7 @@ ujobs_definition_invalidate(void)
 	if (OidIsValid(relid))
 		CacheInvalidateRelcacheByRelid(relid);
 	ujobs_wakeup_note(&hint);
+	ujobs_wakeup_note_relay();
 
 	/*
 	 * Makes the change visible and delivers the message to ourselves now, so

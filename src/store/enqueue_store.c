@@ -36,8 +36,8 @@
  * call of the generator costs a tenth of an enqueue, however few bytes it
  * gives.
  */
-static void
-run_id_make(pg_uuid_t *id)
+void
+ujobs_enqueue_run_id(pg_uuid_t *id)
 {
 	static pg_uuid_t pool[256];
 	static int	left = 0;
@@ -80,7 +80,8 @@ bind_options(UjobsArgs *args, const UjobsEnqueueOptions *options)
 	ujobs_bind(args, Int32GetDatum(options->definition->id));
 	ujobs_bind(args, ObjectIdGetDatum(options->role));
 	ujobs_bind(args, Int16GetDatum(options->priority));
-	ujobs_bind(args, Int32GetDatum(options->definition->retry.attempts));
+	ujobs_bind(args, Int32GetDatum(options->max_attempts > 0 ? options->max_attempts
+								   : options->definition->retry.attempts));
 	ujobs_bind_text(args, options->queue);
 	ujobs_bind_text(args, options->enqueued_by);
 	ujobs_bind_text(args, options->traceparent);
@@ -117,7 +118,10 @@ insert_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 	UjobsArgs	args = {0};
 	UjobsResult result;
 
-	run_id_make(&item->result.run_id);
+	if (options->run_id != NULL)
+		item->result.run_id = *options->run_id;
+	else
+		ujobs_enqueue_run_id(&item->result.run_id);
 	bind_options(&args, options);
 	ujobs_bind_text(&args, item->tenant);
 	ujobs_bind_text(&args, item->key);
@@ -287,7 +291,7 @@ draw_ids(Batch *batch)
 		if (result->deduped)
 			continue;
 		result->id = nextval_internal(sequence, false);
-		run_id_make(&result->run_id);
+		ujobs_enqueue_run_id(&result->run_id);
 	}
 }
 

@@ -31,11 +31,13 @@ typedef struct UjobsEnqueueOptions
 	Oid			role;			/* who calls */
 	int16		priority;
 	UjobsOnConflict on_conflict;
+	int32		max_attempts;	/* 0 = by the definition's retry policy */
+	const pg_uuid_t *run_id;	/* NULL = a new one; only with ujobs_enqueue_one */
 } UjobsEnqueueOptions;
 
 typedef struct UjobsEnqueued
 {
-	int64		id;
+	int64		id;				/* 0 = none: it went to a broker */
 	pg_uuid_t	run_id;
 	bool		deduped;
 } UjobsEnqueued;
@@ -48,6 +50,9 @@ typedef struct UjobsEnqueueItem
 	const char *key;
 	UjobsEnqueued result;
 } UjobsEnqueueItem;
+
+/* A random run_id; costs little. */
+extern void ujobs_enqueue_run_id(pg_uuid_t *id);
 
 extern void ujobs_enqueue_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item);
 

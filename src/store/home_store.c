@@ -55,3 +55,18 @@ ujobs_home_settle(void)
 	ujobs_bind(&args, FullTransactionIdGetDatum(GetCurrentFullTransactionId()));
 	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_HOME_WRITE), &args);
 }
+
+char *
+ujobs_home_uuid(void)
+{
+	UjobsIdentity identity;
+	UjobsResult result;
+	char	   *uuid = NULL;
+
+	ujobs_identity_enter(&identity);
+	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_HOME_UUID), NULL);
+	if (result.rows > 0)
+		uuid = ujobs_result_text(&result, 0, 0, identity.caller);
+	ujobs_identity_leave(&identity);
+	return uuid;
+}

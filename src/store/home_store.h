@@ -24,4 +24,11 @@ extern UjobsHome ujobs_home_check(void);
  */
 extern void ujobs_home_settle(void);
 
+/*
+ * The name by which brokers know this store (a uuid as text, in the caller's
+ * context), NULL before the first definition or sink.  A copy of the store
+ * that start_workers accepts gets a new one.
+ */
+extern char *ujobs_home_uuid(void);
+
 #endif							/* UJOBS_STORE_HOME_STORE_H */

@@ -1,0 +1,64 @@
+/*
+ * flight.c: messages on their way, as an array in the area for each sink.
+ */
+#include "postgres.h"
+
+#include "core/flight.h"
+#include "core/shmem.h"
+
+void
+ujobs_flight_set(int32 sink_id, const int64 *ids, int n)
+{
+	UjobsArea  *area = ujobs_shmem_area_attached();
+	UjobsFlight *flight = NULL;
+
+	for (int i = 0; area != NULL && i < UJOBS_FLIGHTS; i++)
+	{
+		UjobsFlight *f = &area->flight[i];
+
+		if (f->n == 0 && flight == NULL)
+			flight = f;
+		if (f->n > 0 && f->sink_id == sink_id)
+		{
+			flight = f;
+			break;
+		}
+	}
+	if (flight == NULL)
+		return;
+	n = Min(n, UJOBS_FLIGHT_MESSAGES);
+	flight->n = 0;
+	pg_write_barrier();
+	flight->sink_id = sink_id;
+	if (n > 0)
+		memcpy(flight->id, ids, n * sizeof(int64));
+	pg_write_barrier();
+	flight->n = n;
+}
+
+void
+ujobs_flight_clear(void)
+{
+	UjobsArea  *area = ujobs_shmem_area_attached();
+
+	for (int i = 0; area != NULL && i < UJOBS_FLIGHTS; i++)
+		area->flight[i].n = 0;
+}
+
+int
+ujobs_flight_read(int64 **ids)
+{
+	UjobsArea  *area = ujobs_shmem_area(false);
+	int			n = 0;
+
+	*ids = palloc(UJOBS_FLIGHTS * UJOBS_FLIGHT_MESSAGES * sizeof(int64));
+	for (int i = 0; area != NULL && i < UJOBS_FLIGHTS; i++)
+	{
+		int			here = Min(Max(area->flight[i].n, 0), UJOBS_FLIGHT_MESSAGES);
+
+		pg_read_barrier();
+		memcpy(*ids + n, area->flight[i].id, here * sizeof(int64));
+		n += here;
+	}
+	return n;
+}

@@ -1,0 +1,31 @@
+/*
+ * flight.h: which messages of the outbox are on their way right now.
+ *
+ * The relay of a database alone writes, in its area; those who look in take a
+ * glance without a lock.
+ */
+#ifndef UJOBS_CORE_FLIGHT_H
+#define UJOBS_CORE_FLIGHT_H
+
+#include "postgres.h"
+
+#define UJOBS_FLIGHTS 16		/* sinks that are shown */
+#define UJOBS_FLIGHT_MESSAGES 1024	/* of each */
+
+typedef struct UjobsFlight
+{
+	int32		sink_id;
+	int32		n;
+	int64		id[UJOBS_FLIGHT_MESSAGES];
+} UjobsFlight;
+
+/* All that is on its way to a sink; n = 0: nothing is. */
+extern void ujobs_flight_set(int32 sink_id, const int64 *ids, int n);
+
+/* A relay begins or ends: nothing is on its way. */
+extern void ujobs_flight_clear(void);
+
+/* The ids of this database, palloc'd; their number. */
+extern int	ujobs_flight_read(int64 **ids);
+
+#endif							/* UJOBS_CORE_FLIGHT_H */
