@@ -516,6 +516,7 @@ bool
 ujobs_courier_try(const UjobsCourierPlan *plan, int timeout_ms, UjobsSinkError *error)
 {
 	UjobsCourierPlan own = *plan;
+	UjobsSinkOptions options = *plan->options;
 	UjobsBell	bell;
 	UjobsCourier *volatile courier = NULL;
 	volatile bool connected = false;
@@ -523,6 +524,8 @@ ujobs_courier_try(const UjobsCourierPlan *plan, int timeout_ms, UjobsSinkError *
 	ujobs_bell_open(&bell);
 	PG_TRY();
 	{
+		options.check = true;
+		own.options = &options;
 		own.bell = bell.write_end;
 		courier = ujobs_courier_start(&own);
 		if (courier == NULL)

@@ -1,0 +1,318 @@
+/*
+ * sink_redis_wire.c: commands out, replies in, never longer than allowed.
+ *
+ * Commands are written into a buffer in Redis' protocol and sent together;
+ * replies come in the same order, hiredis reads them.  While it sends, it takes
+ * in what comes, so that neither side waits for the other one to read.
+ */
+#include "sink/sink_redis.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* How long a wait lasts before the stop is looked at. */
+#define SLICE_MS 100
+
+bool
+ujobs_redis_wait(UjobsRedis *redis, short events, UjobsSinkError *error)
+{
+	struct pollfd poller = {.fd = redis->socket, .events = events};
+
+	for (;;)
+	{
+		int64_t		left = redis->deadline - ujobs_option_now();
+		int			ready;
+
+		if (ujobs_option_is_stopped(redis->options))
+			return ujobs_option_fail(error, "stopped while it waited for \"%s:%s\"", redis->place.host, redis->place.port);
+		if (left <= 0)
+			return ujobs_option_fail(error, "no answer from \"%s:%s\" in time", redis->place.host, redis->place.port);
+		ready = poll(&poller, 1, left < SLICE_MS ? (int) left : SLICE_MS);
+		if (ready > 0)
+			return true;
+		if (ready < 0 && errno != EINTR)
+			return ujobs_option_fail(error, "could not wait for \"%s:%s\": %s", redis->place.host, redis->place.port, strerror(errno));
+	}
+}
+
+static void
+close_socket(UjobsRedis *redis)
+{
+	if (redis->socket >= 0)
+		close(redis->socket);
+	redis->socket = -1;
+}
+
+/* Connects to one address. */
+static bool
+try_address(UjobsRedis *redis, const struct addrinfo *address, UjobsSinkError *error)
+{
+	int			on = 1;
+	int			status = 0;
+	socklen_t	size = sizeof(status);
+
+	redis->socket = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->ai_protocol);
+	if (redis->socket < 0)
+		return ujobs_option_fail(error, "no socket for \"%s:%s\": %s", redis->place.host, redis->place.port, strerror(errno));
+	setsockopt(redis->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(redis->socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	if (connect(redis->socket, address->ai_addr, address->ai_addrlen) < 0)
+	{
+		status = errno;
+		if (status == EINPROGRESS)
+		{
+			if (!ujobs_redis_wait(redis, POLLOUT, error))
+				return false;
+			if (getsockopt(redis->socket, SOL_SOCKET, SO_ERROR, &status, &size) < 0)
+				status = errno;
+		}
+	}
+	return status == 0 ||
+		ujobs_option_fail(error, "could not connect to \"%s:%s\": %s", redis->place.host, redis->place.port, strerror(status));
+}
+
+static bool
+begin_tls(UjobsRedis *redis, UjobsSinkError *error)
+{
+	bool		done = false;
+
+	if (!ujobs_redis_tls_prepare(redis, error))
+		return false;
+	while (ujobs_redis_tls_step(redis, &done, error))
+	{
+		if (done)
+			return true;
+		if (!ujobs_redis_wait(redis, redis->read_waits, error))
+			return false;
+	}
+	return false;
+}
+
+bool
+ujobs_redis_open(UjobsRedis *redis, UjobsSinkError *error)
+{
+	struct addrinfo *addresses = ujobs_redis_resolve(redis, error);
+	bool		connected = false;
+
+	for (struct addrinfo *address = addresses; address != NULL && !connected; address = address->ai_next)
+	{
+		connected = try_address(redis, address, error);
+		if (!connected)
+			close_socket(redis);
+	}
+	if (addresses != NULL)
+		freeaddrinfo(addresses);
+	if (!connected || (redis->place.tls && !begin_tls(redis, error)))
+		return false;
+	redis->reader = redisReaderCreate();
+	return redis->reader != NULL || ujobs_option_fail(error, "out of memory");
+}
+
+void
+ujobs_redis_close(UjobsRedis *redis)
+{
+	if (redis->reader != NULL)
+		redisReaderFree(redis->reader);
+	SSL_free(redis->tls);
+	SSL_CTX_free(redis->tls_context);
+	close_socket(redis);
+	free(redis->out);
+}
+
+static void
+put(UjobsRedis *redis, const char *bytes, size_t size)
+{
+	if (redis->out_room - redis->out_size < size)
+	{
+		size_t		room = (redis->out_size + size) * 2 + 4096;
+		char	   *out = realloc(redis->out, room);
+
+		if (out == NULL)
+		{
+			redis->out_failed = true;
+			return;
+		}
+		redis->out = out;
+		redis->out_room = room;
+	}
+	memcpy(redis->out + redis->out_size, bytes, size);
+	redis->out_size += size;
+}
+
+/* "*3\r\n" or "$5\r\n" */
+static void
+put_count(UjobsRedis *redis, char kind, size_t count)
+{
+	char		text[32];
+
+	put(redis, text, snprintf(text, sizeof(text), "%c%zu\r\n", kind, count));
+}
+
+void
+ujobs_redis_begin(UjobsRedis *redis, int n)
+{
+	put_count(redis, '*', n);
+}
+
+void
+ujobs_redis_add_bytes(UjobsRedis *redis, const char *bytes, size_t size)
+{
+	put_count(redis, '$', size);
+	put(redis, bytes, size);
+	put(redis, "\r\n", 2);
+}
+
+void
+ujobs_redis_add(UjobsRedis *redis, const char *text)
+{
+	ujobs_redis_add_bytes(redis, text, strlen(text));
+}
+
+void
+ujobs_redis_add_joined(UjobsRedis *redis, const char *prefix, const char *text)
+{
+	put_count(redis, '$', strlen(prefix) + strlen(text));
+	put(redis, prefix, strlen(prefix));
+	put(redis, text, strlen(text));
+	put(redis, "\r\n", 2);
+}
+
+void
+ujobs_redis_add_number(UjobsRedis *redis, int64_t number)
+{
+	char		text[32];
+
+	snprintf(text, sizeof(text), "%lld", (long long) number);
+	ujobs_redis_add(redis, text);
+}
+
+void
+ujobs_redis_command(UjobsRedis *redis, const char *name,...)
+{
+	va_list		arguments;
+	int			n = 1;
+
+	va_start(arguments, name);
+	while (va_arg(arguments, const char *) != NULL)
+		n++;
+	va_end(arguments);
+	ujobs_redis_begin(redis, n);
+	ujobs_redis_add(redis, name);
+	va_start(arguments, name);
+	while (--n > 0)
+		ujobs_redis_add(redis, va_arg(arguments, const char *));
+	va_end(arguments);
+}
+
+size_t
+ujobs_redis_unsent(const UjobsRedis *redis)
+{
+	return redis->out_size - redis->out_sent;
+}
+
+/* Sends and receives what goes without waiting; *moved = something went. */
+static bool
+move_bytes(UjobsRedis *redis, bool *moved, UjobsSinkError *error)
+{
+	char		bytes[16384];
+	ssize_t		count;
+
+	*moved = false;
+	if (redis->out_failed)
+		return ujobs_option_fail(error, "out of memory");
+	if (ujobs_redis_unsent(redis) > 0)
+	{
+		count = ujobs_redis_write(redis, redis->out + redis->out_sent, ujobs_redis_unsent(redis), error);
+		if (count < 0)
+		{
+			/* What has come may still be read: it may be the reason. */
+			redis->out_size = redis->out_sent = 0;
+			return false;
+		}
+		*moved = count > 0;
+		redis->out_sent += count;
+		if (ujobs_redis_unsent(redis) == 0)
+			redis->out_size = redis->out_sent = 0;
+	}
+	count = ujobs_redis_read(redis, bytes, sizeof(bytes), error);
+	if (count < 0)
+		return false;
+	if (count > 0 && redisReaderFeed(redis->reader, bytes, count) != REDIS_OK)
+		return ujobs_option_fail(error, "%s", redis->reader->errstr);
+	*moved = *moved || count > 0;
+	return true;
+}
+
+/* As move_bytes, but waits until something went. */
+static bool
+move_on(UjobsRedis *redis, UjobsSinkError *error)
+{
+	bool		moved;
+
+	if (!move_bytes(redis, &moved, error))
+		return false;
+	return moved ||
+		ujobs_redis_wait(redis, redis->read_waits | (ujobs_redis_unsent(redis) > 0 ? redis->write_waits : 0), error);
+}
+
+bool
+ujobs_redis_flush(UjobsRedis *redis, UjobsSinkError *error)
+{
+	while (ujobs_redis_unsent(redis) > 0 || redis->out_failed)
+	{
+		if (!move_on(redis, error))
+			return false;
+	}
+	return true;
+}
+
+redisReply *
+ujobs_redis_reply(UjobsRedis *redis, UjobsSinkError *error)
+{
+	void	   *reply = NULL;
+
+	for (;;)
+	{
+		if (redisReaderGetReply(redis->reader, &reply) != REDIS_OK)
+		{
+			ujobs_option_fail(error, "\"%s:%s\" does not speak as Redis does: %s", redis->place.host, redis->place.port,
+							  redis->reader->errstr);
+			return NULL;
+		}
+		if (reply != NULL)
+			return reply;
+		if (!move_on(redis, error))
+			return NULL;
+	}
+}
+
+bool
+ujobs_redis_expect_ok(UjobsRedis *redis, UjobsSinkError *error)
+{
+	redisReply *reply = ujobs_redis_reply(redis, error);
+	bool		ok = reply != NULL && reply->type != REDIS_REPLY_ERROR;
+
+	if (reply != NULL && !ok)
+		ujobs_option_fail(error, "\"%s:%s\" says: %s", redis->place.host, redis->place.port, reply->str);
+	if (reply != NULL)
+		freeReplyObject(reply);
+	return ok;
+}
+
+bool
+ujobs_redis_is_error(const redisReply *reply, const char *word)
+{
+	size_t		size = strlen(word);
+
+	return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, size) == 0 &&
+		(reply->str[size] == ' ' || reply->str[size] == '\0');
+}
