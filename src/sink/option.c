@@ -83,6 +83,40 @@ ujobs_option_is_stopped(const UjobsSinkOptions *options)
 	return options->stop != NULL && *options->stop;
 }
 
+/* Bytes of the UTF-8 character that stands there; 0 = that is none. */
+static size_t
+measure_character(const unsigned char *text)
+{
+	size_t		length = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : text[0] < 0xF0 ? 3 : text[0] < 0xF5 ? 4 : 0;
+
+	for (size_t i = 1; i < length; i++)
+	{
+		if ((text[i] & 0xC0) != 0x80)
+			return 0;
+	}
+	/* Too long for what it says, a surrogate, or beyond the last one. */
+	if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) ||
+		(text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F))
+		return 0;
+	return length;
+}
+
+/* Whatever a system answered: what is no character becomes "?", a control character a blank. */
+static void
+clean_text(char *text)
+{
+	while (*text != '\0')
+	{
+		size_t		length = measure_character((unsigned char *) text);
+
+		if (length == 0)
+			*text = '?';
+		else if ((unsigned char) *text < 0x20 || *text == 0x7f)
+			*text = ' ';
+		text += length == 0 ? 1 : length;
+	}
+}
+
 bool
 ujobs_option_fail(UjobsSinkError *error, const char *format,...)
 {
@@ -101,6 +135,7 @@ ujobs_option_fail(UjobsSinkError *error, const char *format,...)
 		while (length > 0 && (error->text[length] & 0xC0) == 0x80);
 		error->text[length] = '\0';
 	}
+	clean_text(error->text);
 	return false;
 }
 

@@ -25,7 +25,10 @@ extern bool ujobs_option_read_span(const UjobsSinkOptions *options, const char *
 /* Whether the process wants to leave. */
 extern bool ujobs_option_is_stopped(const UjobsSinkOptions *options);
 
-/* Writes the text, cut at the end of a character if it is too long; false, so that a caller can return it. */
+/*
+ * Writes the text as one line of UTF-8, cut at the end of a character if it is
+ * too long; false, so that a caller can return it.
+ */
 extern bool ujobs_option_fail(UjobsSinkError *error, const char *format,...) __attribute__((format(printf, 2, 3)));
 
 /* Milliseconds of a clock that nobody sets. */

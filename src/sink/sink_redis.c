@@ -8,9 +8,9 @@
  *
  * and the secrets user and password.  Needs Redis 6.2 or newer (XAUTOCLAIM).
  *
- * The files: this one; publish (XADD); take (a consumer group) with claim; and
- * below them wire (commands out, replies in), tls (the socket) and name (where
- * the host is).
+ * The files: this one; publish (XADD); take (a consumer group) with entry and
+ * claim; and below them command and wire (commands out, replies in), tls (the
+ * socket) and name (where the host is).
  */
 #include "sink/sink_redis.h"
 

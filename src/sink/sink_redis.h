@@ -71,11 +71,7 @@ extern bool ujobs_redis_tls_step(UjobsRedis *redis, bool *done, UjobsSinkError *
 extern ssize_t ujobs_redis_read(UjobsRedis *redis, char *bytes, size_t size, UjobsSinkError *error);
 extern ssize_t ujobs_redis_write(UjobsRedis *redis, const char *bytes, size_t size, UjobsSinkError *error);
 
-/* sink_redis_wire.c: commands out, replies in. */
-
-/* Connects the socket, with TLS if the url wants it. */
-extern bool ujobs_redis_open(UjobsRedis *redis, UjobsSinkError *error);
-extern void ujobs_redis_close(UjobsRedis *redis);
+/* sink_redis_command.c: commands into the buffer. */
 
 /* Begins a command of n arguments, which follow.  Nothing is sent yet. */
 extern void ujobs_redis_begin(UjobsRedis *redis, int n);
@@ -86,6 +82,12 @@ extern void ujobs_redis_add_number(UjobsRedis *redis, int64_t number);
 
 /* A command whose arguments are all texts; the last one is NULL. */
 extern void ujobs_redis_command(UjobsRedis *redis, const char *name,...) __attribute__((sentinel));
+
+/* sink_redis_wire.c: commands out, replies in. */
+
+/* Connects the socket, with TLS if the url wants it. */
+extern bool ujobs_redis_open(UjobsRedis *redis, UjobsSinkError *error);
+extern void ujobs_redis_close(UjobsRedis *redis);
 
 /* Bytes of commands that wait to be sent. */
 extern size_t ujobs_redis_unsent(const UjobsRedis *redis);
@@ -111,13 +113,30 @@ extern bool ujobs_redis_subscribe(void *connection, const char *queue, UjobsSink
 extern int	ujobs_redis_take(void *connection, UjobsSinkDelivery *deliveries, int max, int wait_ms, UjobsSinkError *error);
 extern bool ujobs_redis_settle(void *connection, UjobsSinkDelivery *deliveries, int n, UjobsSinkError *error);
 
-/* One entry of the stream as a delivery's handle, in one piece of memory. */
+/* One entry of the stream as a delivery's handle, in one piece of memory with all the texts of the delivery. */
 typedef struct UjobsRedisEntry
 {
 	const char *entry;			/* the stream's id of it */
 	const char *claim;			/* key of the claim on its message */
 	char		owner[64];		/* whose the claim is, unless ours; "" = unknown */
 } UjobsRedisEntry;
+
+/* sink_redis_entry.c */
+
+/* An array of at least n elements. */
+extern bool ujobs_redis_entry_is_array(const redisReply *reply, size_t n);
+
+/* The entries in a reply to XREADGROUP, of one stream; NULL = none. */
+extern const redisReply *ujobs_redis_entry_list(const redisReply *reply);
+
+/*
+ * Entries as deliveries; their number, -1 = out of memory.  last: set to the id
+ * of the last one, if there are any.  One that was deleted meanwhile has no
+ * fields; it is taken off the group's list.
+ */
+extern int	ujobs_redis_entry_unpack(UjobsRedis *redis, const redisReply *entries, UjobsSinkDelivery *deliveries, int max, char *last);
+
+extern void ujobs_redis_entry_free(UjobsSinkDelivery *deliveries, int n);
 
 /* sink_redis_claim.c: claims the messages for this home; sets ours and owner of each. */
 extern bool ujobs_redis_claim(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int n, UjobsSinkError *error);

@@ -54,12 +54,6 @@ ujobs_redis_subscribe(void *connection, const char *queue, UjobsSinkError *error
 	return make_group(redis, error);
 }
 
-static bool
-is_array(const redisReply *reply, size_t n)
-{
-	return reply->type == REDIS_REPLY_ARRAY && reply->elements >= n;
-}
-
 /*
  * Reads the reply to a request for entries.  NULL = there are none; then the
  * error stays "" unless it failed.
@@ -71,7 +65,7 @@ receive(UjobsRedis *redis, UjobsSinkError *error)
 
 	error->text[0] = '\0';
 	reply = ujobs_redis_reply(redis, error);
-	if (reply == NULL || is_array(reply, 1))
+	if (reply == NULL || ujobs_redis_entry_is_array(reply, 1))
 		return reply;
 	if (ujobs_redis_is_error(reply, "NOGROUP") || ujobs_redis_is_error(reply, "UNBLOCKED"))
 	{
@@ -122,118 +116,16 @@ read_idle(UjobsRedis *redis, const char *from, int max, UjobsSinkError *error)
 	return receive(redis, error);
 }
 
-/* The value of an entry's field, or NULL. */
-static const redisReply *
-field_of(const redisReply *fields, const char *name)
-{
-	for (size_t i = 0; i + 1 < fields->elements; i += 2)
-	{
-		const redisReply *value = fields->element[i + 1];
-
-		if (fields->element[i]->type == REDIS_REPLY_STRING && value->type == REDIS_REPLY_STRING &&
-			strcmp(fields->element[i]->str, name) == 0)
-			return value;
-	}
-	return NULL;
-}
-
-/*
- * One entry as a delivery, in one piece of memory.  An entry that bears no id
- * was added by a program of another kind: it is called after its place.
- */
-static bool
-unpack(UjobsRedis *redis, const char *entry, const redisReply *fields, UjobsSinkDelivery *delivery)
-{
-	const redisReply *id = field_of(fields, "id");
-	const redisReply *payload = field_of(fields, "payload");
-	const char *stream = ujobs_option_find(redis->options, "stream");
-	bool		named = id != NULL && id->len > 0 && id->len <= 100 && strlen(id->str) == (size_t) id->len;
-	size_t		payload_size = payload != NULL ? payload->len : 0;
-	size_t		entry_size = strlen(entry) + 1;
-	size_t		id_size = named ? id->len + 1 : strlen(redis->queue_key) + entry_size + 1;
-	size_t		claim_size = strlen(stream != NULL ? stream : "ujobs") + sizeof(":claim:") + id_size;
-	UjobsRedisEntry *handle = calloc(1, sizeof(UjobsRedisEntry) + entry_size + id_size + claim_size + payload_size + 1);
-	char	   *text = (char *) (handle + 1);
-
-	if (handle == NULL)
-		return false;
-	handle->entry = memcpy(text, entry, entry_size);
-	delivery->id = text += entry_size;
-	if (named)
-		memcpy(text, id->str, id_size);
-	else
-		snprintf(text, id_size, "%s/%s", redis->queue_key, entry);
-	handle->claim = text += id_size;
-	snprintf(text, claim_size, "%s:claim:%s", stream != NULL ? stream : "ujobs", delivery->id);
-	text += claim_size;
-	if (payload_size > 0)
-		memcpy(text, payload->str, payload_size);
-	delivery->payload = text;
-	delivery->payload_size = payload_size;
-	delivery->handle = handle;
-	delivery->verdict = UJOBS_SINK_LEAVE;
-	return true;
-}
-
-static void
-free_deliveries(UjobsSinkDelivery *deliveries, int n)
-{
-	for (int i = 0; i < n; i++)
-		free(deliveries[i].handle);
-}
-
-/*
- * Entries ([id, [field, value, ...]]) as deliveries; their number, -1 = out of
- * memory.  last: set to the id of the last one, if there are any.  One that
- * was deleted meanwhile has no fields; it is taken off the group's list.
- */
-static int
-unpack_all(UjobsRedis *redis, const redisReply *entries, UjobsSinkDelivery *deliveries, int max, char *last)
-{
-	int			n = 0;
-
-	for (size_t i = 0; i < entries->elements && n < max; i++)
-	{
-		const redisReply *entry = entries->element[i];
-
-		if (!is_array(entry, 2) || entry->element[0]->type != REDIS_REPLY_STRING)
-			continue;
-		snprintf(last, UJOBS_REDIS_ID_SIZE, "%s", entry->element[0]->str);
-		if (!is_array(entry->element[1], 0))
-		{
-			UjobsSinkError ignored;
-
-			ujobs_redis_command(redis, "XACK", redis->queue_key, UJOBS_REDIS_GROUP, entry->element[0]->str, NULL);
-			ujobs_redis_expect_ok(redis, &ignored);
-		}
-		else if (!unpack(redis, entry->element[0]->str, entry->element[1], &deliveries[n++]))
-		{
-			free_deliveries(deliveries, n - 1);
-			return -1;
-		}
-	}
-	return n;
-}
-
-/* The entries in a reply to XREADGROUP, of one stream; NULL = none. */
-static const redisReply *
-entries_of_group(const redisReply *reply)
-{
-	const redisReply *stream = reply->element[0];
-
-	return is_array(stream, 2) && is_array(stream->element[1], 1) ? stream->element[1] : NULL;
-}
-
 /* 1. What this home has. */
 static int
 take_pending(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, UjobsSinkError *error)
 {
 	redisReply *reply = read_group(redis, redis->pending, max, 0, error);
-	const redisReply *entries = reply != NULL ? entries_of_group(reply) : NULL;
+	const redisReply *entries = reply != NULL ? ujobs_redis_entry_list(reply) : NULL;
 	int			n = 0;
 
 	if (entries != NULL)
-		n = unpack_all(redis, entries, deliveries, max, redis->pending);
+		n = ujobs_redis_entry_unpack(redis, entries, deliveries, max, redis->pending);
 	else
 		redis->pending[0] = '\0';
 	if (reply != NULL)
@@ -250,11 +142,11 @@ take_idle(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, UjobsSinkEr
 	int			n = 0;
 
 	redis->idle[0] = '\0';
-	if (reply != NULL && is_array(reply, 2) && reply->element[0]->type == REDIS_REPLY_STRING)
+	if (reply != NULL && ujobs_redis_entry_is_array(reply, 2) && reply->element[0]->type == REDIS_REPLY_STRING)
 	{
 		if (strcmp(reply->element[0]->str, "0-0") != 0)
 			snprintf(redis->idle, sizeof(redis->idle), "%s", reply->element[0]->str);
-		n = unpack_all(redis, reply->element[1], deliveries, max, ignored);
+		n = ujobs_redis_entry_unpack(redis, reply->element[1], deliveries, max, ignored);
 	}
 	if (reply != NULL)
 		freeReplyObject(reply);
@@ -266,12 +158,12 @@ static int
 take_new(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, int wait_ms, UjobsSinkError *error)
 {
 	redisReply *reply = read_group(redis, ">", max, wait_ms, error);
-	const redisReply *entries = reply != NULL ? entries_of_group(reply) : NULL;
+	const redisReply *entries = reply != NULL ? ujobs_redis_entry_list(reply) : NULL;
 	char		ignored[UJOBS_REDIS_ID_SIZE];
 	int			n = 0;
 
 	if (entries != NULL)
-		n = unpack_all(redis, entries, deliveries, max, ignored);
+		n = ujobs_redis_entry_unpack(redis, entries, deliveries, max, ignored);
 	if (reply != NULL)
 		freeReplyObject(reply);
 	return n;
@@ -312,7 +204,7 @@ ujobs_redis_take(void *connection, UjobsSinkDelivery *deliveries, int max, int w
 	if (n > 0 && error->text[0] == '\0' && ujobs_redis_claim(redis, deliveries, n, error))
 		return n;
 	if (n > 0)
-		free_deliveries(deliveries, n);
+		ujobs_redis_entry_free(deliveries, n);
 	return error->text[0] == '\0' ? 0 : -1;
 }
 
@@ -374,7 +266,7 @@ ujobs_redis_settle(void *connection, UjobsSinkDelivery *deliveries, int n, Ujobs
 		ujobs_redis_command(redis, "EXEC", NULL);
 		replies += 4;
 	}
-	free_deliveries(deliveries, n);
+	ujobs_redis_entry_free(deliveries, n);
 	while (settled && replies-- > 0)
 		settled = ujobs_redis_expect_ok(redis, error);
 	return settled;

@@ -1,7 +1,7 @@
 /*
  * sink_redis_wire.c: commands out, replies in, never longer than allowed.
  *
- * Commands are written into a buffer in Redis' protocol and sent together;
+ * Commands wait in a buffer (sink_redis_command.c) and are sent together;
  * replies come in the same order, hiredis reads them.  While it sends, it takes
  * in what comes, so that neither side waits for the other one to read.
  */
@@ -12,8 +12,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -126,91 +124,6 @@ ujobs_redis_close(UjobsRedis *redis)
 	SSL_CTX_free(redis->tls_context);
 	close_socket(redis);
 	free(redis->out);
-}
-
-static void
-put(UjobsRedis *redis, const char *bytes, size_t size)
-{
-	if (redis->out_room - redis->out_size < size)
-	{
-		size_t		room = (redis->out_size + size) * 2 + 4096;
-		char	   *out = realloc(redis->out, room);
-
-		if (out == NULL)
-		{
-			redis->out_failed = true;
-			return;
-		}
-		redis->out = out;
-		redis->out_room = room;
-	}
-	memcpy(redis->out + redis->out_size, bytes, size);
-	redis->out_size += size;
-}
-
-/* "*3\r\n" or "$5\r\n" */
-static void
-put_count(UjobsRedis *redis, char kind, size_t count)
-{
-	char		text[32];
-
-	put(redis, text, snprintf(text, sizeof(text), "%c%zu\r\n", kind, count));
-}
-
-void
-ujobs_redis_begin(UjobsRedis *redis, int n)
-{
-	put_count(redis, '*', n);
-}
-
-void
-ujobs_redis_add_bytes(UjobsRedis *redis, const char *bytes, size_t size)
-{
-	put_count(redis, '$', size);
-	put(redis, bytes, size);
-	put(redis, "\r\n", 2);
-}
-
-void
-ujobs_redis_add(UjobsRedis *redis, const char *text)
-{
-	ujobs_redis_add_bytes(redis, text, strlen(text));
-}
-
-void
-ujobs_redis_add_joined(UjobsRedis *redis, const char *prefix, const char *text)
-{
-	put_count(redis, '$', strlen(prefix) + strlen(text));
-	put(redis, prefix, strlen(prefix));
-	put(redis, text, strlen(text));
-	put(redis, "\r\n", 2);
-}
-
-void
-ujobs_redis_add_number(UjobsRedis *redis, int64_t number)
-{
-	char		text[32];
-
-	snprintf(text, sizeof(text), "%lld", (long long) number);
-	ujobs_redis_add(redis, text);
-}
-
-void
-ujobs_redis_command(UjobsRedis *redis, const char *name,...)
-{
-	va_list		arguments;
-	int			n = 1;
-
-	va_start(arguments, name);
-	while (va_arg(arguments, const char *) != NULL)
-		n++;
-	va_end(arguments);
-	ujobs_redis_begin(redis, n);
-	ujobs_redis_add(redis, name);
-	va_start(arguments, name);
-	while (--n > 0)
-		ujobs_redis_add(redis, va_arg(arguments, const char *));
-	va_end(arguments);
 }
 
 size_t
