@@ -51,6 +51,7 @@ create table ujobs_internal.outbox (
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_analyze_scale_factor = 0.2);
 create index outbox_sink on ujobs_internal.outbox (sink_id, id);
+create index outbox_parked on ujobs_internal.outbox (sink_id) where parked;
 
 -- Messages that were delivered, until ujobs.retention is over.
 create table ujobs_internal.outbox_published (

@@ -247,7 +247,7 @@ $$;
 -- Runs as the extension's owner: counts are for everybody.
 create function ujobs_internal.queue_counts(
     out queue text, out ready bigint, out delayed bigint, out running bigint, out suspended bigint, out dead bigint,
-    out oldest_ready timestamptz, out paused boolean, out limits jsonb)
+    out oldest_ready timestamptz, out paused boolean, out limits jsonb, out driver text)
 returns setof record
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -291,7 +291,8 @@ begin
                case when num_nonnulls(q.concurrency, q.per_tenant, q.rate_per_tenant) > 0 then
                    jsonb_build_object('concurrency', q.concurrency, 'perTenant', q.per_tenant,
                                       'ratePerTenant', q.rate_per_tenant,
-                                      'rateWindowMs', ujobs_internal.ms(q.rate_window)) end
+                                      'rateWindowMs', ujobs_internal.ms(q.rate_window)) end,
+               coalesce(q.driver, 'pg')
           from name n
           left join lane l on l.queue = n.queue
           left join inside i on i.queue = n.queue
@@ -304,7 +305,7 @@ $$;
 create view ujobs.queues with (security_barrier) as
 select * from ujobs_internal.queue_counts();
 comment on view ujobs.queues is
-'Every queue that has jobs, a definition, limits or a pause, with its counts (see ujobs.stats for how exact they are), the instant since which its oldest ready job waits, and its limits (NULL: none).';
+'Every queue that has jobs, a definition, limits or a pause, with its counts (see ujobs.stats for how exact they are), the instant since which its oldest ready job waits, its limits (NULL: none), and its driver: pg, or the kind of broker that jobs enqueued here go to.';
 
 create function ujobs.stats(out queue text, out ready bigint, out delayed bigint, out running bigint,
     out suspended bigint, out dead bigint, out oldest_ready_ms bigint) returns setof record
@@ -352,9 +353,23 @@ begin atomic
         union all
         select 6, 'ujobs_workers', 'Processes of the engine in this database.', w.kind,
                pg_catalog.jsonb_build_object('kind', w.kind), pg_catalog.count(p.pid)::float8
-          from (values ('dispatcher'), ('scheduler'), ('executor')) w (kind)
+          from (values ('dispatcher'), ('scheduler'), ('executor'), ('relay')) w (kind)
           left join ujobs.workers p on p.kind = w.kind and p.database = pg_catalog.current_database()
-         group by w.kind),
+         group by w.kind
+        union all
+        select c.n, c.name, c.help, k.sink, pg_catalog.jsonb_build_object('sink', k.sink), c.value
+          from ujobs_internal.sink_counts() k
+         cross join lateral (values
+                (7, 'ujobs_outbox_pending', 'Messages that are not delivered yet and not parked.', k.pending::float8),
+                (8, 'ujobs_outbox_parked', 'Messages that were refused for good.', k.parked::float8),
+                (9, 'ujobs_outbox_oldest_seconds', 'How long the oldest pending message has waited, 0 when there is none.',
+                 coalesce(greatest(extract(epoch from pg_catalog.clock_timestamp() - k.oldest), 0), 0)::float8),
+                (10, 'ujobs_sink_up', '0 while the sink cannot be reached.', k.up::int::float8),
+                (11, 'ujobs_outbox_published_total', 'Messages delivered.', k.published::float8)) c (n, name, help, value)
+        union all
+        select 12, 'ujobs_inbox_parked', 'Messages of a broker''s queue that could not become a job.', i.queue,
+               pg_catalog.jsonb_build_object('queue', i.queue), i.parked::float8
+          from ujobs_internal.inbox_counts() i),
     counter as (
         select 1 as n, 'ujobs_jobs_total' as family, 'counter' as kind, 'outcome' as label,
                'Attempts that ended, by outcome, and jobs cancelled, since the server started.' as help
@@ -363,7 +378,7 @@ begin atomic
         union all
         select 3, 'ujobs_job_run_seconds', 'histogram', 'le', 'How long attempts ran.'),
     sample as (
-        select m.name, 'gauge' as kind, m.help, m.labels, m.value, m.n, m.queue, m.labels ->> 'state' as state, 0 as nth
+        select m.name, case when m.name like '%\_total' then 'counter' else 'gauge' end as kind, m.help, m.labels, m.value, m.n, m.queue, m.labels ->> 'state' as state, 0 as nth
           from m
         union all
         select t.name, c.kind, c.help,
@@ -378,6 +393,7 @@ end;
 comment on function ujobs.metrics() is
 'Measurements of this database, one row a sample: name, kind (gauge, counter or histogram), help, labels as a JSON object, value; for everybody.
 Gauges are the counts of ujobs.stats. Counters and histograms grow from 0 when the server starts: ujobs_jobs_total by queue and outcome (done, retry, dead, cancelled), ujobs_job_wait_seconds and ujobs_job_run_seconds by queue, as samples _bucket (label le, cumulative), _sum and _count. The first 64 queues are told apart, all others are queue "(other)". What a prepared transaction did is not counted.
+By sink: ujobs_outbox_pending, ujobs_outbox_parked, ujobs_outbox_oldest_seconds, ujobs_sink_up, and the counter ujobs_outbox_published_total, which a restart keeps; exact up to 20000 messages of a sink, sampled beyond.
 Example: SELECT name, labels, value FROM ujobs.metrics();';
 
 create function ujobs.prometheus() returns text
@@ -418,7 +434,7 @@ create function ujobs.inspect_queues() returns jsonb
     language sql stable
 begin atomic
     with q as materialized (
-        select q.queue, q.ready, q.delayed, q.running, q.suspended, q.dead, q.paused,
+        select q.queue, q.ready, q.delayed, q.running, q.suspended, q.dead, q.paused, q.driver,
                case when pg_catalog.isfinite(q.oldest_ready)
                     then ujobs_internal.ms(ujobs_internal.now() - q.oldest_ready) end as age
           from ujobs.queues q)
@@ -427,7 +443,7 @@ begin atomic
                'queues', coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                              'queue', q.queue, 'ready', q.ready, 'delayed', q.delayed, 'running', q.running,
                              'suspended', q.suspended, 'dead', q.dead, 'oldestReadyMs', q.age,
-                             'paused', q.paused) order by q.queue collate "C"), '[]'),
+                             'paused', q.paused, 'driver', q.driver) order by q.queue collate "C"), '[]'),
                'totals', pg_catalog.jsonb_build_object(
                              'ready', coalesce(pg_catalog.sum(q.ready), 0),
                              'delayed', coalesce(pg_catalog.sum(q.delayed), 0),
@@ -438,7 +454,7 @@ begin atomic
       from q;
 end;
 comment on function ujobs.inspect_queues() is
-'All queues as one object: {driver, queues: [{queue, ready, delayed, running, suspended, dead, oldestReadyMs, paused}], totals, oldestReadyMs}; for everybody. Counts as in ujobs.stats.
+'All queues as one object: {driver, queues: [{queue, ready, delayed, running, suspended, dead, oldestReadyMs, paused, driver}], totals, oldestReadyMs}; for everybody. Counts as in ujobs.stats.
 Example: SELECT jsonb_pretty(ujobs.inspect_queues());';
 
 create function ujobs.inspect_job(id bigint) returns jsonb

@@ -178,7 +178,49 @@ begin atomic
     select 'step_twice', pg_catalog.format('finished job %s has step %s as a row, and steps in its history', s.job_id, s.seq)
       from ujobs_internal.job_step s
       join ujobs_internal.job_history h on h.id = s.job_id
-     where h.steps is not null;
+     where h.steps is not null
+    union all
+    select 'sink_status', pg_catalog.format('sink "%s" has no status', s.name)
+      from ujobs_internal.sink s
+     where not exists (select from ujobs_internal.sink_status t where t.sink_id = s.id)
+    union all
+    select 'outbox_sink', pg_catalog.format('message %s: there is no sink %s', o.id, o.sink_id)
+      from ujobs_internal.outbox o
+     where not exists (select from ujobs_internal.sink s where s.id = o.sink_id)
+    union all
+    select 'outbox_due_at', pg_catalog.format('message %s: due_at is %s, so it would never be delivered', o.id, o.due_at)
+      from ujobs_internal.outbox o
+     where not pg_catalog.isfinite(o.due_at)
+    union all
+    select 'outbox_headers', pg_catalog.format('message %s: its headers are not an object', o.id)
+      from ujobs_internal.outbox o
+     where pg_catalog.jsonb_typeof(o.headers) <> 'object'
+    union all
+    select 'outbox_error', pg_catalog.format('message %s is parked without an error', o.id)
+      from ujobs_internal.outbox o
+     where o.parked
+       and o.last_error is null
+    union all
+    select 'outbox_twice', pg_catalog.format('message %s is both in the outbox and published', o.id)
+      from ujobs_internal.outbox o
+      join ujobs_internal.outbox_published p on p.id = o.id
+    union all
+    select 'queue_driver', pg_catalog.format('queue "%s" has driver %s, but %s', q.name, q.driver,
+                                             coalesce('its sink is of kind ' || s.kind, 'its sink is not there'))
+      from ujobs_internal.queue q
+      left join ujobs_internal.sink s on s.id = q.sink_id
+     where q.driver <> 'pg'
+       and s.kind is distinct from q.driver
+    union all
+    select 'consumer_sink', pg_catalog.format('queue "%s" is taken from sink %s, which is not there', c.queue, c.sink_id)
+      from ujobs_internal.consumer c
+     where not exists (select from ujobs_internal.sink s where s.id = c.sink_id)
+    union all
+    select 'inbox_state', pg_catalog.format('message %s of the inbox is %s', i.message_id,
+               case when i.parked then 'parked without its body or the reason' else 'taken in without a job' end)
+      from ujobs_internal.inbox i
+     where case when i.parked then i.message is null or i.error is null or i.job_id is not null
+                else i.job_id is null end;
 end;
 comment on function ujobs.check() is
 'Every invariant of the store that does not hold: the rule''s name and the facts. No rows means healthy. Reads the tables in full. Write ujobs.check(): CHECK alone is a keyword.

@@ -29,10 +29,20 @@ revoke execute on function ujobs.step_await from public;
 revoke execute on function ujobs.start_workers from public;
 revoke execute on function ujobs.stop_workers from public;
 
--- publish_event stays with PUBLIC, because every running job may call it; it
--- looks for a grant to a role by itself (docs/decisions/005).
+revoke execute on function ujobs.retry_outbox from public;
+revoke execute on function ujobs.skip_outbox from public;
+
+-- A superuser's, whoever else is granted them.
+revoke execute on function ujobs.define_sink from public;
+revoke execute on function ujobs.set_sink_secret from public;
+revoke execute on function ujobs.drop_sink from public;
+revoke execute on function ujobs.set_queue_driver from public;
+revoke execute on function ujobs.consume_queue from public;
+
+-- publish_event and publish stay with PUBLIC, because every running job may
+-- call them; they look for a grant to a role by themselves (docs/decisions/005).
 
 -- Looking in is for everybody: the views decide by row.  Nobody has USAGE on
 -- schema ujobs_internal, so what the views call there cannot be named.
 grant select on ujobs.jobs, ujobs.steps, ujobs.events, ujobs.queues, ujobs.dead_letters, ujobs.definitions,
-                ujobs.tasks, ujobs.workers, ujobs.error_codes to public;
+                ujobs.tasks, ujobs.workers, ujobs.error_codes, ujobs.outbox, ujobs.sinks, ujobs.inbox to public;

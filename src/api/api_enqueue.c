@@ -16,6 +16,7 @@
 #include "utils/tuplestore.h"
 
 #include "api/enqueue_options.h"
+#include "run/route.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_enqueue);
 PG_FUNCTION_INFO_V1(ujobs_sql_enqueue_many);
@@ -23,10 +24,12 @@ PG_FUNCTION_INFO_V1(ujobs_sql_enqueue_as);
 
 #define RESULT_COLUMNS 3
 
+/* A job that went to a broker has no id. */
 static void
-result_values(UjobsEnqueued *result, Datum *values)
+result_values(UjobsEnqueued *result, Datum *values, bool *nulls)
 {
 	values[0] = Int64GetDatum(result->id);
+	nulls[0] = result->id == 0;
 	values[1] = UUIDPGetDatum(&result->run_id);
 	values[2] = BoolGetDatum(result->deduped);
 }
@@ -40,7 +43,7 @@ result_row(FunctionCallInfo fcinfo, UjobsEnqueued *result)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	result_values(result, values);
+	result_values(result, values, nulls);
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls));
 }
 
@@ -66,7 +69,7 @@ ujobs_sql_enqueue(PG_FUNCTION_ARGS)
 
 	ujobs_enqueue_call_read(fcinfo, &form, &call);
 	ujobs_enqueue_call_item(&call, input_required(fcinfo, 1), 0, &item);
-	ujobs_enqueue_one(&call.options, &item);
+	ujobs_route_one(&call.options, &item);
 	return result_row(fcinfo, &item.result);
 }
 
@@ -81,7 +84,7 @@ ujobs_sql_enqueue_as(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(0))
 		ujobs_enqueue_call_actor(&call, PG_GETARG_JSONB_P(0));
 	ujobs_enqueue_call_item(&call, input_required(fcinfo, 2), 0, &item);
-	ujobs_enqueue_one(&call.options, &item);
+	ujobs_route_one(&call.options, &item);
 	return result_row(fcinfo, &item.result);
 }
 
@@ -141,7 +144,7 @@ ujobs_sql_enqueue_many(PG_FUNCTION_ARGS)
 				 errmsg("the inputs of the jobs must not be null"),
 				 errhint("Pass an array of jsonb; an empty one enqueues nothing.")));
 	items = items_read(&call, PG_GETARG_ARRAYTYPE_P(1), &n);
-	ujobs_enqueue_many(&call.options, items, n);
+	ujobs_route_many(&call.options, items, n);
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < n; i++)
@@ -149,7 +152,7 @@ ujobs_sql_enqueue_many(PG_FUNCTION_ARGS)
 		Datum		values[RESULT_COLUMNS];
 		bool		nulls[RESULT_COLUMNS] = {false};
 
-		result_values(&items[i].result, values);
+		result_values(&items[i].result, values, nulls);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -1,77 +1,19 @@
 /*
  * api_event.c: publish_event.
- *
- * Everybody must be able to call it from inside a job, and outside only whom
- * an administrator lets.  The server knows no such rule: who lacks EXECUTE
- * never comes here.  So PUBLIC keeps EXECUTE, and the function reads its own
- * grants without PUBLIC's (docs/decisions/005).
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "catalog/pg_proc.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/syscache.h"
 
+#include "api/inside_grant.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/inside.h"
 #include "model/step.h"
 #include "store/event_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_publish_event);
-
-/* ---- who may ---- */
-
-static bool
-acl_grants(Acl *acl, Oid role)
-{
-	AclItem    *item = ACL_DAT(acl);
-
-	for (int i = 0; i < ACL_NUM(acl); i++)
-	{
-		if (item[i].ai_grantee != ACL_ID_PUBLIC &&
-			(ACLITEM_GET_PRIVS(item[i]) & ACL_EXECUTE) != 0 &&
-			has_privs_of_role(role, item[i].ai_grantee))
-			return true;
-	}
-	return false;
-}
-
-/* Owner and superusers, or a grant of EXECUTE to a role. */
-static bool
-is_granted(Oid function, Oid role)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		granted;
-	bool		isnull;
-	Datum		acl;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
-	granted = has_privs_of_role(role, ((Form_pg_proc) GETSTRUCT(tuple))->proowner);
-	acl = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proacl, &isnull);
-	if (!granted && !isnull)
-		granted = acl_grants(DatumGetAclP(acl), role);
-	ReleaseSysCache(tuple);
-	return granted;
-}
-
-static void
-check_allowed(FunctionCallInfo fcinfo)
-{
-	if (ujobs_inside_job() || is_granted(fcinfo->flinfo->fn_oid, GetUserId()))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-			 errmsg("permission denied for function publish_event"),
-			 errdetail("Outside a running job, role \"%s\" needs a grant of its own or of a role that it is a member of.",
-					   GetUserNameFromId(GetUserId(), false)),
-			 errhint("Have an administrator GRANT EXECUTE ON FUNCTION ujobs.publish_event to the role.")));
-}
 
 /* ---- arguments ---- */
 
@@ -141,7 +83,7 @@ ujobs_sql_publish_event(PG_FUNCTION_ARGS)
 {
 	UjobsEvent	event = {.published_at = ujobs_clock_now()};
 
-	check_allowed(fcinfo);
+	ujobs_inside_grant_required(fcinfo, "publish_event");
 	PreventCommandIfReadOnly("ujobs.publish_event()");
 	event.name = name_argument(fcinfo);
 	if (PG_ARGISNULL(1))

@@ -25,6 +25,7 @@
 #include "model/template.h"
 #include "run/entry.h"
 #include "run/fire.h"
+#include "run/route.h"
 #include "store/definition_store.h"
 #include "store/enqueue_store.h"
 
@@ -331,9 +332,9 @@ enqueue(const Shot *shots, int n, TimestampTz now)
 	for (int i = 0; i < n; i++)
 		items[i] = shots[i].item;
 	if (n == 1)
-		ujobs_enqueue_one(&options, items);
+		ujobs_route_one(&options, items);
 	else
-		ujobs_enqueue_many(&options, items, n);
+		ujobs_route_many(&options, items, n);
 }
 
 static void

@@ -1407,6 +1407,7 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"with s as (\n"
 		"    insert into ujobs_internal.sink (name, kind, options, created_at)\n"
 		"    values ($1, $2, $3, $4)\n"
+		"        on conflict (name) do nothing\n"
 		"    returning id\n"
 		")\n"
 		"insert into ujobs_internal.sink_status (sink_id)\n"

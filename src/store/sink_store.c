@@ -82,7 +82,7 @@ ujobs_sink_insert(const char *name, const char *kind, Jsonb *options, TimestampT
 	ujobs_bind_jsonb(&args, options);
 	ujobs_bind(&args, TimestampTzGetDatum(now));
 	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_SINK_INSERT), &args);
-	id = DatumGetInt32(ujobs_result_datum(&result, 0, 0));
+	id = result.rows == 0 ? 0 : DatumGetInt32(ujobs_result_datum(&result, 0, 0));
 	ujobs_identity_leave(&identity);
 	return id;
 }
@@ -116,6 +116,12 @@ ujobs_sink_set_secret(int32 id, Jsonb *secret)
 	ujobs_bind(&args, Int32GetDatum(id));
 	ujobs_bind_jsonb(&args, secret);
 	run_with(UJOBS_SQL_SINK_SET_SECRET, &args);
+}
+
+void
+ujobs_sink_hold_outbox(void)
+{
+	run_with(UJOBS_SQL_SINK_HOLD_OUTBOX, NULL);
 }
 
 char *

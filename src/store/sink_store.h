@@ -32,10 +32,13 @@ extern UjobsSink *ujobs_sink_find(const char *name, bool lock);
 /* Is there anything for a relay to do: a sink? */
 extern bool ujobs_sink_any(void);
 
-/* New, with its status; the id.  The name must be free. */
+/* New, with its status; the id, or 0 when somebody else has just taken the name. */
 extern int32 ujobs_sink_insert(const char *name, const char *kind, Jsonb *options, TimestampTz now);
 extern void ujobs_sink_change(int32 id, const char *kind, Jsonb *options);
 extern void ujobs_sink_set_secret(int32 id, Jsonb *secret);
+
+/* From here to the end of the transaction nobody else writes to the outbox. */
+extern void ujobs_sink_hold_outbox(void);
 
 /* What still needs the sink, in words; NULL: nothing. */
 extern char *ujobs_sink_user(int32 id);

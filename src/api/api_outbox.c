@@ -1,0 +1,261 @@
+/*
+ * api_outbox.c: publish, and what people do with a message that is held back.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+#include "catalog/pg_type.h"
+
+#include "api/api_define.h"
+#include "api/inside_grant.h"
+#include "core/error.h"
+#include "core/flight.h"
+#include "core/guc.h"
+#include "core/sink_module.h"
+#include "model/traceparent.h"
+#include "run/route.h"
+#include "store/outbox_store.h"
+#include "store/sink_store.h"
+
+PG_FUNCTION_INFO_V1(ujobs_sql_publish);
+PG_FUNCTION_INFO_V1(ujobs_sql_retry_outbox);
+PG_FUNCTION_INFO_V1(ujobs_sql_skip_outbox);
+PG_FUNCTION_INFO_V1(ujobs_sql_publishing);
+
+#define MAX_TOPIC_BYTES 1000
+#define MAX_HEADERS 50
+#define MAX_HEADER_BYTES 4000
+
+static void
+refuse(const char *option, const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			 errmsg("invalid value for option \"%s\"", option),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
+/* ---- headers ---- */
+
+/* The module sets these, so that a message is known again. */
+static bool
+is_reserved(const char *name)
+{
+	static const char *const whole[] = {
+		"idempotency-key", "content-length", "transfer-encoding", "host", "connection"
+	};
+
+	if (pg_strncasecmp(name, "nats-", 5) == 0 || pg_strncasecmp(name, "ujobs-", 6) == 0)
+		return true;
+	for (int i = 0; i < lengthof(whole); i++)
+	{
+		if (pg_strcasecmp(name, whole[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+check_header(const char *name, const JsonbValue *value)
+{
+	static const char token[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
+	const char *hint = "A header's name is letters, digits and dashes, its value a string of one line.";
+
+	if (*name == '\0' || strspn(name, token) != strlen(name))
+		refuse("headers", psprintf("\"%s\" is not a name of a header.", name), hint);
+	if (is_reserved(name))
+		refuse("headers", psprintf("\"%s\" is set by ujobs itself.", name), "Leave it out.");
+	if (value->type != jbvString)
+		refuse("headers", psprintf("The value of \"%s\" is not a string.", name), hint);
+	if (strlen(name) + value->val.string.len > MAX_HEADER_BYTES)
+		refuse("headers", psprintf("\"%s\" and its value have %zu bytes of %d.", name,
+								   strlen(name) + value->val.string.len, MAX_HEADER_BYTES), hint);
+	for (int i = 0; i < value->val.string.len; i++)
+	{
+		unsigned char c = value->val.string.val[i];
+
+		if ((c < ' ' && c != '\t') || c == 127)
+			refuse("headers", psprintf("The value of \"%s\" has a control character.", name), hint);
+	}
+}
+
+static void
+push_string(JsonbParseState **state, JsonbIteratorToken token, const char *text)
+{
+	JsonbValue	value = {.type = jbvString};
+
+	value.val.string.val = pstrdup(text);
+	value.val.string.len = strlen(text);
+	pushJsonbValue(state, token, &value);
+}
+
+/* The session's trace goes along, unless the headers have one or it is none. */
+static bool
+trace_is_wanted(Jsonb *headers)
+{
+	JsonbValue	value;
+
+	return ujobs_guc_traceparent != NULL && *ujobs_guc_traceparent != '\0' &&
+		ujobs_traceparent_fault(ujobs_guc_traceparent) == NULL &&
+		getKeyJsonValueFromContainer(&headers->root, "traceparent", strlen("traceparent"), &value) == NULL;
+}
+
+static Jsonb *
+headers_argument(FunctionCallInfo fcinfo, int argument)
+{
+	JsonbParseState *state = NULL;
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue	value;
+	Jsonb	   *headers;
+	char	   *name = NULL;
+
+	if (PG_ARGISNULL(argument))
+		headers = DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")));
+	else
+		headers = PG_GETARG_JSONB_P(argument);
+	if (!JB_ROOT_IS_OBJECT(headers))
+		refuse("headers", "It is not a JSON object.", "Pass an object of strings, such as {\"x-source\": \"shop\"}.");
+	if (JB_ROOT_COUNT(headers) > MAX_HEADERS)
+		refuse("headers", psprintf("There are %d of them.", JB_ROOT_COUNT(headers)), "Pass at most 50.");
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	it = JsonbIteratorInit(&headers->root);
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		if (token != WJB_KEY && token != WJB_VALUE)
+			continue;
+		if (token == WJB_KEY)
+			name = pnstrdup(value.val.string.val, value.val.string.len);
+		else
+			check_header(name, &value);
+		pushJsonbValue(&state, token, &value);
+	}
+	if (trace_is_wanted(headers))
+	{
+		push_string(&state, WJB_KEY, "traceparent");
+		push_string(&state, WJB_VALUE, ujobs_guc_traceparent);
+	}
+	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+}
+
+/* ---- publishing ---- */
+
+static void
+check_text(const char *option, const char *text, const char *hint)
+{
+	if (*text == '\0' || strlen(text) > MAX_TOPIC_BYTES)
+		refuse(option, psprintf("It has %zu bytes; it takes 1 to %d.", strlen(text), MAX_TOPIC_BYTES), hint);
+}
+
+static UjobsSink *
+sink_argument(FunctionCallInfo fcinfo)
+{
+	char	   *name = ujobs_options_required(fcinfo, 0, "sink");
+	UjobsSink  *sink = ujobs_sink_find(name, false);
+
+	if (sink == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("sink \"%s\" does not exist", name),
+				 errhint("Have a superuser define it with ujobs.define_sink.")));
+	return sink;
+}
+
+/* publish(sink, topic, payload, key, headers) */
+Datum
+ujobs_sql_publish(PG_FUNCTION_ARGS)
+{
+	UjobsOutboxMessage message = {.created_at = GetCurrentTimestamp(), .publisher = GetUserId()};
+	UjobsSink  *sink;
+	Jsonb	   *payload;
+
+	ujobs_inside_grant_required(fcinfo, "publish");
+	PreventCommandIfReadOnly("ujobs.publish()");
+	sink = sink_argument(fcinfo);
+	message.sink_id = sink->id;
+	message.topic = ujobs_options_required(fcinfo, 1, "topic");
+	check_text("topic", message.topic, "Name the subject, stream or path that the message goes to.");
+	if (PG_ARGISNULL(2))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"payload\" must not be NULL"),
+				 errhint("Pass a jsonb value, such as '{}', or 'null' for JSON null.")));
+	payload = PG_GETARG_JSONB_P(2);
+	message.key = PG_ARGISNULL(3) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(3));
+	if (message.key != NULL)
+		check_text("key", message.key, "Give what the messages that must keep their order have in common, or NULL.");
+	message.headers = headers_argument(fcinfo, 4);
+	ujobs_route_check_size(payload, sink->name, ujobs_sink_max_payload(sink->kind, sink->options));
+	PG_RETURN_INT64(ujobs_outbox_write(&message, &payload, NULL, 1));
+}
+
+/* ---- what is held back ---- */
+
+static void
+settle(int64 id, UjobsOutboxFound found)
+{
+	if (found == UJOBS_OUTBOX_PUBLISHED)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("message " INT64_FORMAT " is published already", id),
+				 errhint("See ujobs.outbox for those that are not.")));
+	if (found == UJOBS_OUTBOX_UNKNOWN)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("there is no message " INT64_FORMAT " in the outbox", id),
+				 errhint("See ujobs.outbox for those there are.")));
+}
+
+static int64
+id_argument(FunctionCallInfo fcinfo)
+{
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"id\" must not be NULL"),
+				 errhint("Pass the id of a message in ujobs.outbox.")));
+	return PG_GETARG_INT64(0);
+}
+
+/* retry_outbox(id) */
+Datum
+ujobs_sql_retry_outbox(PG_FUNCTION_ARGS)
+{
+	int64		id = id_argument(fcinfo);
+
+	PreventCommandIfReadOnly("ujobs.retry_outbox()");
+	settle(id, ujobs_outbox_retry(id, GetCurrentTimestamp()));
+	PG_RETURN_VOID();
+}
+
+/* skip_outbox(id) */
+Datum
+ujobs_sql_skip_outbox(PG_FUNCTION_ARGS)
+{
+	int64		id = id_argument(fcinfo);
+
+	PreventCommandIfReadOnly("ujobs.skip_outbox()");
+	settle(id, ujobs_outbox_skip(id));
+	PG_RETURN_VOID();
+}
+
+/* publishing(): the ids that are on their way. */
+Datum
+ujobs_sql_publishing(PG_FUNCTION_ARGS)
+{
+	int64	   *ids;
+	int			n = ujobs_flight_read(&ids);
+	Datum	   *values = palloc(Max(n, 1) * sizeof(Datum));
+
+	for (int i = 0; i < n; i++)
+		values[i] = Int64GetDatum(ids[i]);
+	PG_RETURN_ARRAYTYPE_P(construct_array(values, n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}

@@ -1,0 +1,478 @@
+/*
+ * api_sink.c: define_sink, set_sink_secret, drop_sink, and which queues live
+ * on a broker: set_queue_driver, consume_queue.
+ *
+ * All of it is a superuser's: a sink is a connection that the server opens to
+ * where somebody says.  A secret goes in and never comes out.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+
+#include "api/api_define.h"
+#include "core/courier.h"
+#include "core/error.h"
+#include "core/identity.h"
+#include "core/sink_module.h"
+#include "core/wakeup.h"
+#include "store/definition_store.h"
+#include "store/home_store.h"
+#include "store/sink_store.h"
+
+PG_FUNCTION_INFO_V1(ujobs_sql_define_sink);
+PG_FUNCTION_INFO_V1(ujobs_sql_set_sink_secret);
+PG_FUNCTION_INFO_V1(ujobs_sql_drop_sink);
+PG_FUNCTION_INFO_V1(ujobs_sql_set_queue_driver);
+PG_FUNCTION_INFO_V1(ujobs_sql_consume_queue);
+
+/* ---- refusing ---- */
+
+static void
+superuser_required(const char *function)
+{
+	if (superuser())
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for function %s", function),
+			 errdetail("Only a superuser may say where this server connects to."),
+			 errhint("Ask a superuser to call it.")));
+}
+
+static void
+refuse(const char *option, const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			 errmsg("invalid value for option \"%s\"", option),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
+/* Locked to the end of the transaction. */
+static UjobsSink *
+sink_required(const char *name)
+{
+	UjobsSink  *sink = ujobs_sink_find(name, true);
+
+	if (sink == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("sink \"%s\" does not exist", name),
+				 errhint("Define it with ujobs.define_sink, or see ujobs.sinks for those there are.")));
+	return sink;
+}
+
+static Jsonb *
+object_argument(FunctionCallInfo fcinfo, int argument, const char *name)
+{
+	Jsonb	   *object;
+
+	if (PG_ARGISNULL(argument))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"%s\" must not be NULL", name),
+				 errhint("Give it a JSON object, '{}' for nothing.")));
+	object = PG_GETARG_JSONB_P(argument);
+	if (!JB_ROOT_IS_OBJECT(object))
+		refuse(name, "It is not a JSON object.", "Give it an object; its members are strings, numbers and booleans.");
+	return object;
+}
+
+/* ---- the module's opinion ---- */
+
+static const UjobsSinkModule *
+module_required(const char *kind)
+{
+	char	   *reason = NULL;
+	const UjobsSinkModule *module = ujobs_sink_module(kind, &reason);
+
+	if (module == NULL)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(DRIVER_UNAVAILABLE)),
+				 errmsg("sinks of kind \"%s\" need a module that cannot be used", kind),
+				 errdetail_internal("%s", reason),
+				 errhint("Install the package %s on this server.", ujobs_sink_module_package(kind))));
+	return module;
+}
+
+/* A name and a password in front of the host would be shown to everybody. */
+static void
+check_url(Jsonb *options)
+{
+	JsonbValue	value;
+	char	   *at;
+
+	if (getKeyJsonValueFromContainer(&options->root, "url", 3, &value) == NULL || value.type != jbvString)
+		refuse("url", "It is not there, or not a string.", "Give the system's address, such as 'nats://127.0.0.1:4222'.");
+	at = pnstrdup(value.val.string.val, value.val.string.len);
+	while ((at = strstr(at, "://")) != NULL)
+	{
+		at += 3;
+		if (at[strcspn(at, "/?#,@")] == '@')
+			refuse("url", "There is a user or a password in it.",
+				   "Leave it out and give it to ujobs.set_sink_secret, which shows it to nobody.");
+	}
+}
+
+/* Raises UJ003 and UJ024. */
+static UjobsSinkOptions *
+examine(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
+{
+	static const volatile bool never = false;
+	UjobsSinkOptions *options = ujobs_sink_options(facts, &never);
+	UjobsSinkError error = {.text = ""};
+	const char *unknown = ujobs_sink_unknown_option(module, options);
+
+	if (unknown != NULL)
+		refuse("options", psprintf("Sinks of kind \"%s\" have no option \"%s\".", module->kind, unknown),
+			   "Correct its name or leave it out.");
+	unknown = ujobs_sink_unknown_secret(module, options);
+	if (unknown != NULL)
+		refuse("secret", psprintf("Sinks of kind \"%s\" have no secret \"%s\".", module->kind, unknown),
+			   "Correct its name or leave it out.");
+	(void) ujobs_sink_max_payload(module->kind, facts->options);
+	if (module->examine != NULL && !module->examine(options, &error))
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				 errmsg("the options of sink \"%s\" cannot be used", facts->sink),
+				 errdetail_internal("%s", error.text),
+				 errhint("Correct the option.")));
+	return options;
+}
+
+static void
+try_connection(const UjobsSinkModule *module, const UjobsSinkOptions *options)
+{
+	UjobsCourierPlan plan = {.module = module, .options = options};
+	UjobsSinkError error = {.text = ""};
+
+	if (ujobs_courier_try(&plan, options->timeout_ms + 1000, &error))
+		return;
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(DRIVER_UNAVAILABLE)),
+			 errmsg("sink \"%s\" cannot be reached", options->sink),
+			 errdetail_internal("%s", error.text),
+			 errhint("Correct the address, or leave out \"check\" and define it for a server that comes later.")));
+}
+
+/* ---- descriptors ---- */
+
+static void
+push_string(JsonbParseState **state, JsonbIteratorToken token, const char *text)
+{
+	JsonbValue	value = {.type = text == NULL ? jbvNull : jbvString};
+
+	if (text != NULL)
+	{
+		value.val.string.val = pstrdup(text);
+		value.val.string.len = strlen(text);
+	}
+	pushJsonbValue(state, token, &value);
+}
+
+static void
+push_text(JsonbParseState **state, const char *name, const char *text)
+{
+	push_string(state, WJB_KEY, name);
+	push_string(state, WJB_VALUE, text);
+}
+
+static void
+push_bool(JsonbParseState **state, const char *name, bool flag)
+{
+	JsonbValue	value = {.type = jbvBool, .val.boolean = flag};
+
+	push_string(state, WJB_KEY, name);
+	pushJsonbValue(state, WJB_VALUE, &value);
+}
+
+static Datum
+describe(const UjobsSink *sink)
+{
+	JsonbParseState *state = NULL;
+	JsonbValue	options = {.type = jbvBinary};
+
+	options.val.binary.data = &sink->options->root;
+	options.val.binary.len = VARSIZE_ANY_EXHDR(sink->options);
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	push_text(&state, "name", sink->name);
+	push_text(&state, "kind", sink->kind);
+	push_string(&state, WJB_KEY, "options");
+	pushJsonbValue(&state, WJB_VALUE, &options);
+	push_bool(&state, "hasSecret", sink->secret != NULL && JB_ROOT_COUNT(sink->secret) > 0);
+	return JsonbPGetDatum(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
+}
+
+/* ---- defining ---- */
+
+static bool
+same(const UjobsSink *stored, const UjobsSink *asked)
+{
+	return strcmp(stored->kind, asked->kind) == 0 &&
+		compareJsonbContainers(&stored->options->root, &asked->options->root) == 0;
+}
+
+/* Raises UJ003 when the queues or consumers that use it could not go on. */
+static void
+check_kind_change(const UjobsSink *stored, const UjobsSink *asked)
+{
+	char	   *user;
+
+	if (strcmp(stored->kind, asked->kind) == 0)
+		return;
+	user = ujobs_sink_user(stored->id);
+	if (user != NULL)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_IN_USE)),
+				 errmsg("sink \"%s\" is in use", stored->name),
+				 errdetail_internal("It is of kind \"%s\", and %s.", stored->kind, user),
+				 errhint("Define a sink of another name for the other kind.")));
+}
+
+/* Whether anything changed. */
+static bool
+change(UjobsSink *stored, const UjobsSink *asked, bool replace)
+{
+	if (same(stored, asked))
+		return false;
+	if (!replace)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(DEFINITION_CONFLICT)),
+				 errmsg("sink \"%s\" is already defined with other options", stored->name),
+				 errdetail_internal("It is of kind \"%s\" with the options %s.", stored->kind,
+									JsonbToCString(NULL, &stored->options->root, VARSIZE(stored->options))),
+				 errhint("Pass replace => true to change the sink, or choose another name.")));
+	check_kind_change(stored, asked);
+	ujobs_sink_change(stored->id, asked->kind, asked->options);
+	stored->kind = asked->kind;
+	stored->options = asked->options;
+	return true;
+}
+
+/* Ends: each turn waits for another session's definition or drop of the name. */
+static void
+store(UjobsSink *asked, bool replace)
+{
+	bool		changed;
+
+	for (;;)
+	{
+		UjobsSink  *stored = ujobs_sink_find(asked->name, true);
+
+		CHECK_FOR_INTERRUPTS();
+		if (stored != NULL)
+		{
+			changed = change(stored, asked, replace);
+			asked->secret = stored->secret;
+			break;
+		}
+		asked->id = ujobs_sink_insert(asked->name, asked->kind, asked->options, GetCurrentTimestamp());
+		if (asked->id != 0)
+		{
+			changed = true;
+			break;
+		}
+	}
+	if (changed)
+		ujobs_definition_invalidate();
+}
+
+static void
+settle_home(void)
+{
+	UjobsIdentity identity;
+
+	ujobs_identity_enter(&identity);
+	ujobs_home_settle();
+	ujobs_identity_leave(&identity);
+}
+
+/* The options without "check", which is no property of the sink. */
+static Jsonb *
+without_check(Jsonb *options)
+{
+	return DatumGetJsonbP(DirectFunctionCall2(jsonb_delete, JsonbPGetDatum(options), CStringGetTextDatum("check")));
+}
+
+static void
+check_kind(const char *kind)
+{
+	if (strcmp(kind, "nats") != 0 && strcmp(kind, "redis") != 0 && strcmp(kind, "http") != 0)
+		refuse("kind", psprintf("It is \"%s\".", kind), "Pass 'nats', 'redis' or 'http'.");
+}
+
+/* define_sink(name, kind, options, replace) */
+Datum
+ujobs_sql_define_sink(PG_FUNCTION_ARGS)
+{
+	UjobsSink	asked = {0};
+	UjobsSink  *stored;
+	UjobsSinkFacts facts = {0};
+	UjobsSinkOptions *options;
+	const UjobsSinkModule *module;
+	bool		replace = !PG_ARGISNULL(3) && PG_GETARG_BOOL(3);
+	bool		check;
+
+	superuser_required("define_sink");
+	asked.name = ujobs_options_required(fcinfo, 0, "name");
+	ujobs_options_check_name("name", asked.name);
+	asked.kind = ujobs_options_required(fcinfo, 1, "kind");
+	check_kind(asked.kind);
+	asked.options = object_argument(fcinfo, 2, "options");
+	PreventCommandIfReadOnly("ujobs.define_sink()");
+	check_url(asked.options);
+	check = ujobs_sink_wants_check(asked.options);
+	asked.options = without_check(asked.options);
+
+	module = module_required(asked.kind);
+	settle_home();
+	stored = ujobs_sink_find(asked.name, false);
+	facts.sink = asked.name;
+	facts.home = ujobs_home_uuid();
+	facts.options = asked.options;
+	facts.secret = stored == NULL || strcmp(stored->kind, asked.kind) != 0 ? NULL : stored->secret;
+	options = examine(module, &facts);
+	if (check)
+		try_connection(module, options);
+	store(&asked, replace);
+	PG_RETURN_DATUM(describe(&asked));
+}
+
+/* set_sink_secret(name, secret) */
+Datum
+ujobs_sql_set_sink_secret(PG_FUNCTION_ARGS)
+{
+	UjobsSink  *sink;
+	UjobsSinkFacts facts = {0};
+
+	superuser_required("set_sink_secret");
+	PreventCommandIfReadOnly("ujobs.set_sink_secret()");
+	facts.secret = object_argument(fcinfo, 1, "secret");
+	sink = sink_required(ujobs_options_required(fcinfo, 0, "name"));
+	facts.sink = sink->name;
+	facts.options = sink->options;
+	(void) examine(module_required(sink->kind), &facts);
+	ujobs_sink_set_secret(sink->id, facts.secret);
+	ujobs_wakeup_note_relay();
+	PG_RETURN_VOID();
+}
+
+/* drop_sink(name) */
+Datum
+ujobs_sql_drop_sink(PG_FUNCTION_ARGS)
+{
+	UjobsSink  *sink;
+	char	   *user;
+
+	superuser_required("drop_sink");
+	PreventCommandIfReadOnly("ujobs.drop_sink()");
+	sink = sink_required(ujobs_options_required(fcinfo, 0, "name"));
+	ujobs_sink_hold_outbox();
+	user = ujobs_sink_user(sink->id);
+	if (user != NULL)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_IN_USE)),
+				 errmsg("sink \"%s\" is in use", sink->name),
+				 errdetail_internal("%s.", psprintf("%c%s", pg_toupper(user[0]), user + 1)),
+				 errhint("Let the outbox empty itself or skip what is in it, give queues the driver 'pg', and end ujobs.consume_queue with enabled => false.")));
+	ujobs_sink_delete(sink->id);
+	ujobs_definition_invalidate();
+	PG_RETURN_VOID();
+}
+
+/* ---- queues ---- */
+
+static UjobsSink *
+broker_required(const char *name, const char *queue)
+{
+	UjobsSink  *sink = sink_required(name);
+
+	if (strcmp(sink->kind, "http") == 0)
+		refuse("sink", psprintf("Sink \"%s\" is of kind \"http\", which keeps no queue such as \"%s\".", name, queue),
+			   "Pass a sink of kind 'nats' or 'redis'.");
+	return sink;
+}
+
+static char *
+queue_argument(FunctionCallInfo fcinfo)
+{
+	char	   *queue = ujobs_options_required(fcinfo, 0, "queue");
+
+	ujobs_options_check_name("queue", queue);
+	return queue;
+}
+
+/* The sink of set_queue_driver, 0 for driver 'pg'. */
+static int32
+driver_sink(const char *queue, const char *driver, const char *name)
+{
+	UjobsSink  *sink;
+
+	if (strcmp(driver, "pg") == 0)
+	{
+		if (name != NULL)
+			refuse("sink", "Driver 'pg' keeps the jobs of the queue in this database.", "Leave out the sink.");
+		return 0;
+	}
+	if (strcmp(driver, "nats") != 0 && strcmp(driver, "redis") != 0)
+		refuse("driver", psprintf("It is \"%s\".", driver), "Pass 'pg', 'nats' or 'redis'.");
+	if (name == NULL)
+		refuse("sink", psprintf("Driver \"%s\" needs a sink.", driver), "Name a sink of that kind.");
+	sink = broker_required(name, queue);
+	if (strcmp(sink->kind, driver) != 0)
+		refuse("sink", psprintf("Sink \"%s\" is of kind \"%s\", the driver is \"%s\".", name, sink->kind, driver),
+			   "Pass a sink of the driver's kind.");
+	return sink->id;
+}
+
+/* set_queue_driver(queue, driver, sink) */
+Datum
+ujobs_sql_set_queue_driver(PG_FUNCTION_ARGS)
+{
+	JsonbParseState *state = NULL;
+	char	   *queue;
+	char	   *driver;
+	char	   *sink;
+
+	superuser_required("set_queue_driver");
+	queue = queue_argument(fcinfo);
+	driver = PG_ARGISNULL(1) ? pstrdup("pg") : text_to_cstring(PG_GETARG_TEXT_PP(1));
+	sink = PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2));
+	PreventCommandIfReadOnly("ujobs.set_queue_driver()");
+	ujobs_sink_drive_queue(queue, driver, driver_sink(queue, driver, sink));
+	ujobs_definition_invalidate();
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	push_text(&state, "queue", queue);
+	push_text(&state, "driver", driver);
+	push_text(&state, "sink", sink);
+	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
+}
+
+/* consume_queue(queue, sink, enabled) */
+Datum
+ujobs_sql_consume_queue(PG_FUNCTION_ARGS)
+{
+	JsonbParseState *state = NULL;
+	char	   *queue;
+	UjobsSink  *sink;
+	bool		enabled = PG_ARGISNULL(2) || PG_GETARG_BOOL(2);
+
+	superuser_required("consume_queue");
+	queue = queue_argument(fcinfo);
+	PreventCommandIfReadOnly("ujobs.consume_queue()");
+	sink = broker_required(ujobs_options_required(fcinfo, 1, "sink"), queue);
+	ujobs_consumer_set(queue, sink->id, enabled);
+	ujobs_definition_invalidate();
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	push_text(&state, "queue", queue);
+	push_text(&state, "sink", sink->name);
+	push_bool(&state, "enabled", enabled);
+	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
+}
