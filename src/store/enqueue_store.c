@@ -5,11 +5,13 @@
  * is looked up with a snapshot taken afterwards.  At READ COMMITTED the
  * holder may end between the two: then the key is free and we begin again.
  *
- * Many jobs go in by large statements in order of their keys.  Beginning
- * again there would mean to wait for a small key while holding greater ones,
- * and two sessions doing so could wait for each other.  So the whole pass
- * stands in a subtransaction: when a holder ended, it is undone, which lets go
- * of all keys, and the jobs go in one by one, each settled before the next.
+ * Many jobs go in by large statements in order of their keys, and where that
+ * many keys are free without statements (enqueue_bulk.h).  Beginning again
+ * there would mean to wait for a small key while holding greater ones, and two
+ * sessions doing so could wait for each other.  So the whole pass stands in a
+ * subtransaction: when a holder came or ended, it is undone, which lets go of
+ * all keys; the next one is all statements, and in the last the jobs go in one
+ * by one, each settled before the next.
  */
 #include "postgres.h"
 
@@ -27,6 +29,7 @@
 #include "core/identity.h"
 #include "core/wakeup.h"
 #include "store/catalogue.h"
+#include "store/enqueue_bulk.h"
 #include "store/enqueue_store.h"
 
 #define CHUNK 8192				/* rows of one statement: bounds its memory */
@@ -415,24 +418,59 @@ find_holders(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n
 	return true;
 }
 
-/* All leaders by large statements; false when a holder ended meanwhile. */
+/* Leaders in order of their keys, by one statement; false when a holder ended meanwhile. */
 static bool
-pass_in_bulk(const UjobsEnqueueOptions *options, UjobsEnqueueItem **leaders, int n)
+pass_by_statement(const UjobsEnqueueOptions *options, UjobsEnqueueItem **leaders, int n)
 {
-	UjobsEnqueueItem **taken = pointers_alloc(Min(n, CHUNK));
+	UjobsIdentity identity;
+	UjobsEnqueueItem **taken;
+	int			n_taken;
 	bool		complete = true;
 
-	for (int i = 0; i < n && complete; i += CHUNK)
-	{
-		UjobsIdentity identity;
-		int			n_taken;
+	/* A section for each chunk: its end frees what the statements returned. */
+	ujobs_identity_enter(&identity);
+	taken = pointers_alloc(n);
+	n_taken = insert_chunk(options, leaders, n, taken);
+	if (n_taken > 0)
+		complete = find_holders(options, taken, n_taken);
+	ujobs_identity_leave(&identity);
+	return complete;
+}
 
-		/* A section for each chunk: its end frees what the statements returned. */
-		ujobs_identity_enter(&identity);
-		n_taken = insert_chunk(options, leaders + i, Min(CHUNK, n - i), taken);
-		if (n_taken > 0)
-			complete = find_holders(options, taken, n_taken);
-		ujobs_identity_leave(&identity);
+static void
+pass_directly(const UjobsEnqueueOptions *options, UjobsEnqueueItem **leaders, int n)
+{
+	UjobsIdentity identity;
+
+	ujobs_identity_enter(&identity);
+	ujobs_enqueue_bulk_insert(options, leaders, n);
+	ujobs_identity_leave(&identity);
+	for (int i = 0; i < n; i++)
+		announce(options, leaders[i], options->queue);
+}
+
+/*
+ * All leaders, the first key first: long stretches of free keys directly, all
+ * else by statements.  `taken` is NULL when nothing goes directly.  False when
+ * a holder ended meanwhile.
+ */
+static bool
+pass_in_bulk(const UjobsEnqueueOptions *options, const Batch *batch, const bool *taken)
+{
+	int			next;
+	bool		complete = true;
+
+	for (int i = 0; i < batch->n_leaders && complete; i = next)
+	{
+		bool		directly = taken != NULL && ujobs_enqueue_bulk_stretch(taken, batch->n_leaders, i, &next);
+
+		if (directly)
+			pass_directly(options, batch->leaders + i, next - i);
+		else
+		{
+			next = Min(taken != NULL ? next : batch->n_leaders, i + CHUNK);
+			complete = pass_by_statement(options, batch->leaders + i, next - i);
+		}
 		CHECK_FOR_INTERRUPTS();
 	}
 	return complete;
@@ -455,9 +493,13 @@ pass_one_by_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, in
 	}
 }
 
-/* The bulk pass in a subtransaction, which is undone when it returns false or raises. */
+/*
+ * The bulk pass in a subtransaction, which is undone when it returns false or
+ * raises.  Somebody who takes a key after we looked makes what goes directly
+ * fail: that is false too.
+ */
 static bool
-try_in_bulk(const UjobsEnqueueOptions *options, Batch *batch)
+try_in_bulk(const UjobsEnqueueOptions *options, const Batch *batch, const bool *taken)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -468,7 +510,7 @@ try_in_bulk(const UjobsEnqueueOptions *options, Batch *batch)
 	MemoryContextSwitchTo(context);
 	PG_TRY();
 	{
-		complete = pass_in_bulk(options, batch->leaders, batch->n_leaders);
+		complete = pass_in_bulk(options, batch, taken);
 	}
 	PG_CATCH();
 	{
@@ -483,15 +525,33 @@ try_in_bulk(const UjobsEnqueueOptions *options, Batch *batch)
 		RollbackAndReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
-	if (error != NULL)
+	if (error != NULL && !(taken != NULL && error->sqlerrcode == ERRCODE_UNIQUE_VIOLATION))
 		ReThrowError(error);
 	return complete;
+}
+
+/* What the look at the keys found, or NULL when it is not worth it. */
+static bool *
+look_at_keys(const UjobsEnqueueOptions *options, const Batch *batch)
+{
+	UjobsIdentity identity;
+	bool	   *taken;
+
+	if (batch->n_leaders < UJOBS_ENQUEUE_BULK_LEAST)
+		return NULL;
+	ujobs_identity_enter(&identity);
+	MemoryContextSwitchTo(identity.caller);
+	taken = ujobs_enqueue_bulk_look(options, batch->leaders, batch->n_leaders);
+	ujobs_identity_leave(&identity);
+	return taken;
 }
 
 void
 ujobs_enqueue_many(const UjobsEnqueueOptions *options, UjobsEnqueueItem *items, int n)
 {
 	Batch		batch;
+	bool	   *taken;
+	bool		complete;
 
 	batch_order(&batch, items, n);
 	if (options->on_conflict == UJOBS_CONFLICT_ERROR)
@@ -504,7 +564,14 @@ ujobs_enqueue_many(const UjobsEnqueueOptions *options, UjobsEnqueueItem *items, 
 		pass_one_by_one(options, batch.order, batch.n);
 		return;
 	}
-	if (!try_in_bulk(options, &batch))
+	taken = look_at_keys(options, &batch);
+	complete = try_in_bulk(options, &batch, taken);
+	if (!complete && taken != NULL)
+	{
+		draw_ids(&batch);
+		complete = try_in_bulk(options, &batch, NULL);
+	}
+	if (!complete)
 	{
 		draw_ids(&batch);
 		pass_one_by_one(options, batch.leaders, batch.n_leaders);

@@ -1,0 +1,155 @@
+/*
+ * enqueue_bulk.c: thousands of new jobs without a statement.
+ *
+ * An INSERT ... ON CONFLICT of a million rows spends half of its time on what
+ * only a conflict needs: a look for each key, a promise to others that is taken
+ * back or confirmed, a WAL record for each row.  Keys of large calls are
+ * nearly always free, which a few looks into the index tell; then the rows go
+ * to disk by pages, in the order of their ids, and into the index of the keys
+ * in order of those (docs/decisions/011).
+ */
+#include "postgres.h"
+
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "core/bulk.h"
+#include "core/table.h"
+#include "store/enqueue_bulk.h"
+#include "store/row.h"
+
+#define KEY_INDEX "job_key"
+
+bool *
+ujobs_enqueue_bulk_look(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n)
+{
+	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
+	bool	   *taken = NULL;
+
+	if (ujobs_bulk_possible(table, KEY_INDEX))
+	{
+		UjobsBulkKey *keys = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(UjobsBulkKey));
+
+		for (int i = 0; i < n; i++)
+		{
+			keys[i].group = items[i]->tenant;
+			keys[i].name = items[i]->key;
+		}
+		taken = palloc_extended(n * sizeof(bool), MCXT_ALLOC_HUGE);
+		ujobs_bulk_look(table, KEY_INDEX, options->definition->id, keys, n, taken);
+		pfree(keys);
+	}
+	ujobs_table_close(table);
+	return taken;
+}
+
+bool
+ujobs_enqueue_bulk_stretch(const bool *taken, int n, int i, int *end)
+{
+	int			free_from = i;
+
+	for (*end = i; *end < n; (*end)++)
+	{
+		if (!taken[*end])
+			continue;
+		if (*end - free_from >= UJOBS_ENQUEUE_BULK_LEAST)
+			break;
+		free_from = *end + 1;
+	}
+	if (*end - free_from < UJOBS_ENQUEUE_BULK_LEAST)
+		return false;			/* to the end */
+	if (free_from == i)
+		return true;
+	*end = free_from;
+	return false;
+}
+
+/* An item and its place in order of the keys. */
+typedef struct Placed
+{
+	UjobsEnqueueItem *item;
+	int			place;
+} Placed;
+
+typedef struct Rows
+{
+	const UjobsEnqueueOptions *options;
+	Placed	   *placed;			/* in order of the ids */
+	Datum		queue;
+	Datum		enqueued_by;	/* 0 = NULL */
+	Datum		traceparent;	/* 0 = NULL */
+} Rows;
+
+static int
+placed_compare(const void *a, const void *b)
+{
+	const UjobsEnqueueItem *x = ((const Placed *) a)->item;
+	const UjobsEnqueueItem *y = ((const Placed *) b)->item;
+
+	return x < y ? -1 : x > y;
+}
+
+static Size
+row_fill(void *arg, int i, Datum *values, bool *nulls)
+{
+	const Rows *rows = arg;
+	const UjobsEnqueueOptions *options = rows->options;
+	const UjobsEnqueueItem *item = rows->placed[i].item;
+
+	memset(nulls, false, UJOBS_JOB_COLUMNS * sizeof(bool));
+	values[UJOBS_JOB_ID] = Int64GetDatum(item->result.id);
+	values[UJOBS_JOB_DUE_AT] = TimestampTzGetDatum(options->run_at);
+	values[UJOBS_JOB_RUN_AT] = TimestampTzGetDatum(options->run_at);
+	nulls[UJOBS_JOB_RUN_AT] = options->run_at == options->now;
+	values[UJOBS_JOB_CREATED_AT] = TimestampTzGetDatum(options->now);
+	values[UJOBS_JOB_DEFINITION_ID] = Int32GetDatum(options->definition->id);
+	values[UJOBS_JOB_REVISION] = Int32GetDatum(0);
+	values[UJOBS_JOB_ENQUEUED_ROLE] = ObjectIdGetDatum(options->role);
+	values[UJOBS_JOB_ATTEMPT] = Int32GetDatum(0);
+	values[UJOBS_JOB_MAX_ATTEMPTS] = Int32GetDatum(options->definition->retry.attempts);
+	values[UJOBS_JOB_PRIORITY] = Int16GetDatum(options->priority);
+	values[UJOBS_JOB_STATE] = CharGetDatum(UJOBS_STATE_PENDING);
+	values[UJOBS_JOB_RUN_ID] = UUIDPGetDatum(&item->result.run_id);
+	values[UJOBS_JOB_QUEUE] = rows->queue;
+	values[UJOBS_JOB_TENANT] = CStringGetTextDatum(item->tenant);
+	values[UJOBS_JOB_KEY] = CStringGetTextDatum(item->key);
+	values[UJOBS_JOB_INPUT] = JsonbPGetDatum(item->input);
+	nulls[UJOBS_JOB_STARTED_AT] = nulls[UJOBS_JOB_LAST_ERROR] = nulls[UJOBS_JOB_REASON] = true;
+	values[UJOBS_JOB_ENQUEUED_BY] = rows->enqueued_by;
+	nulls[UJOBS_JOB_ENQUEUED_BY] = rows->enqueued_by == (Datum) 0;
+	values[UJOBS_JOB_TRACEPARENT] = rows->traceparent;
+	nulls[UJOBS_JOB_TRACEPARENT] = rows->traceparent == (Datum) 0;
+	nulls[UJOBS_JOB_EVENTS_SINCE] = true;
+	return VARSIZE(item->input);
+}
+
+static Datum
+text_or_zero(const char *value)
+{
+	return value == NULL ? (Datum) 0 : CStringGetTextDatum(value);
+}
+
+void
+ujobs_enqueue_bulk_insert(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n)
+{
+	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
+	int		   *order = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(int));
+	Rows		rows = {
+		.options = options,
+		.placed = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Placed)),
+		.queue = CStringGetTextDatum(options->queue),
+		.enqueued_by = text_or_zero(options->enqueued_by),
+		.traceparent = text_or_zero(options->traceparent)
+	};
+	UjobsBulk	bulk = {.n = n, .row = row_fill, .arg = &rows, .ordered = KEY_INDEX, .order = order};
+
+	for (int i = 0; i < n; i++)
+		rows.placed[i] = (Placed) {items[i], i};
+	qsort(rows.placed, n, sizeof(Placed), placed_compare);
+	for (int i = 0; i < n; i++)
+		order[rows.placed[i].place] = i;
+	ujobs_bulk_insert(table, &bulk);
+	ujobs_table_close(table);
+	pfree(rows.placed);
+	pfree(order);
+}
