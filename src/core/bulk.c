@@ -258,19 +258,19 @@ span_has_row(IndexScanDesc scan, TupleTableSlot *slot, int32 first,
 
 /* The last of the keys from i on that are of one group, `span` at most. */
 static int
-span_end(const UjobsBulkKey *keys, int n, int i, int span)
+span_end(const UjobsBulkKeys *keys, int i, int span)
 {
+	const UjobsBulkKey *key = keys->key;
 	int			end = i;
 
-	while (end + 1 < n && end - i + 1 < span &&
-		   (keys[end + 1].group == keys[i].group || strcmp(keys[end + 1].group, keys[i].group) == 0))
+	while (end + 1 < keys->n && end - i + 1 < span &&
+		   (key[end + 1].group == key[i].group || strcmp(key[end + 1].group, key[i].group) == 0))
 		end++;
 	return end;
 }
 
 void
-ujobs_bulk_look(Relation table, const char *ordered, int32 first,
-				const UjobsBulkKey *keys, int n, bool *taken)
+ujobs_bulk_look(Relation table, const char *ordered, const UjobsBulkKeys *keys, bool *taken)
 {
 	Relation	index = ordered_open(table, ordered);
 	TupleTableSlot *slot = table_slot_create(table, NULL);
@@ -282,11 +282,11 @@ ujobs_bulk_look(Relation table, const char *ordered, int32 first,
 
 	InitDirtySnapshot(dirty);
 	scan = ujobs_compat_index_beginscan(table, index, &dirty, 4);
-	memset(taken, false, n * sizeof(bool));
-	for (int i = 0; i < n;)
+	memset(taken, false, keys->n * sizeof(bool));
+	for (int i = 0; i < keys->n;)
 	{
-		int			end = span_end(keys, n, i, singles > 0 ? 1 : span);
-		bool		found = span_has_row(scan, slot, first, &keys[i], &keys[end]);
+		int			end = span_end(keys, i, singles > 0 ? 1 : span);
+		bool		found = span_has_row(scan, slot, keys->first, &keys->key[i], &keys->key[end]);
 
 		CHECK_FOR_INTERRUPTS();
 		if (found && end > i)
@@ -300,7 +300,7 @@ ujobs_bulk_look(Relation table, const char *ordered, int32 first,
 			singles--;
 		else if (!found)
 		{
-			span = Min(span * 2, n);
+			span = Min(span * 2, keys->n);
 			if (span > MAX_SINGLES)
 				hold = 1;
 		}

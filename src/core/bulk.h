@@ -43,12 +43,19 @@ typedef struct UjobsBulkKey
 	const char *name;
 } UjobsBulkKey;
 
+/* Many keys that begin with the same number, in order of the index. */
+typedef struct UjobsBulkKeys
+{
+	int32		first;
+	const UjobsBulkKey *key;
+	int			n;
+} UjobsBulkKeys;
+
 /*
  * Marks which keys have a row that lives, or whose fate another transaction
- * has not decided.  The keys are in order of the index and begin with `first`.
- * Where the index has nothing between many keys, they cost one look.
+ * has not decided.  Where the index has nothing between many keys, they cost
+ * one look.
  */
-extern void ujobs_bulk_look(Relation table, const char *ordered, int32 first,
-							const UjobsBulkKey *keys, int n, bool *taken);
+extern void ujobs_bulk_look(Relation table, const char *ordered, const UjobsBulkKeys *keys, bool *taken);
 
 #endif							/* UJOBS_CORE_BULK_H */

@@ -36,7 +36,7 @@ ujobs_enqueue_bulk_look(const UjobsEnqueueOptions *options, UjobsEnqueueItem **i
 			keys[i].name = items[i]->key;
 		}
 		taken = palloc_extended(n * sizeof(bool), MCXT_ALLOC_HUGE);
-		ujobs_bulk_look(table, KEY_INDEX, options->definition->id, keys, n, taken);
+		ujobs_bulk_look(table, KEY_INDEX, &(UjobsBulkKeys) {options->definition->id, keys, n}, taken);
 		pfree(keys);
 	}
 	ujobs_table_close(table);
