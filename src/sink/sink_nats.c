@@ -1,0 +1,248 @@
+/*
+ * sink_nats.c: ujobs_nats.so, messages and jobs over NATS with JetStream.
+ *
+ * This file has the module's table and the life of a connection.  Beside it:
+ * what the options may be (examine, access), how to wait (errand, round), what
+ * stands at the broker (subject, stream), and the three things that are done
+ * there: publish, take, claim.
+ *
+ * libnats is opened with the first connection of a process and closed with the
+ * last one, so that a session that only tried a sink is left without its threads.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sink/option.h"
+#include "sink/sink_nats.h"
+
+#define CLOSE_MS 1000
+
+static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
+static int	library_users = 0;
+
+static natsStatus
+open_library(void)
+{
+	natsStatus	status;
+
+	pthread_mutex_lock(&library_lock);
+	status = nats_Open(-1);
+	library_users++;
+	pthread_mutex_unlock(&library_lock);
+	return status;
+}
+
+static void
+close_library(void)
+{
+	pthread_mutex_lock(&library_lock);
+	if (--library_users == 0)
+	{
+		nats_ReleaseThreadMemory();
+		nats_CloseAndWait(CLOSE_MS);
+	}
+	pthread_mutex_unlock(&library_lock);
+}
+
+/* libnats calls back in a thread of its own, which must not find the connection freed. */
+static bool
+wait_for_callbacks(UjobsNats *nats)
+{
+	UjobsNatsComplaints *complaints = &nats->complaints;
+	struct timespec until;
+	bool		closed;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += CLOSE_MS / 1000;
+	pthread_mutex_lock(&complaints->lock);
+	while (!complaints->closed && pthread_cond_timedwait(&complaints->changed, &complaints->lock, &until) == 0)
+		;
+	closed = complaints->closed;
+	pthread_mutex_unlock(&complaints->lock);
+	return closed;
+}
+
+/* All that a connection has; also when connect came to nothing. */
+static void
+release(void *argument)
+{
+	UjobsNats  *nats = argument;
+	bool		quiet = true;
+
+	if (nats->link != NULL)
+	{
+		natsConnection_Close(nats->link);
+		quiet = wait_for_callbacks(nats);
+	}
+	natsSubscription_Destroy(nats->answers);
+	natsInbox_Destroy(nats->inbox);
+	jsCtx_Destroy(nats->js);
+	natsConnection_Destroy(nats->link);
+	natsOptions_Destroy(nats->how);
+	free(nats->seed);
+	free(nats->jwt);
+	if (quiet)					/* or lose a little memory */
+	{
+		pthread_cond_destroy(&nats->complaints.changed);
+		pthread_mutex_destroy(&nats->complaints.lock);
+		free(nats);
+	}
+	close_library();
+}
+
+/* Keeps what libnats says, which it says only to the thread that asked. */
+static void
+keep_trouble(UjobsNats *nats, natsStatus status)
+{
+	nats->status = status;
+	snprintf(nats->detail, sizeof(nats->detail), "%s", ujobs_nats_error_detail());
+}
+
+/* Is there a JetStream for this user?  A user who may not ask is given credit. */
+static natsStatus
+ask_for_jetstream(UjobsNats *nats)
+{
+	jsOptions	options;
+	jsAccountInfo *info = NULL;
+	natsStatus	status;
+	bool		forbidden;
+
+	jsOptions_Init(&options);
+	options.Wait = nats->deadline - ujobs_option_now();
+	options.Wait = options.Wait > 2 ? options.Wait / 2 : 1;
+	status = js_GetAccountInfo(&info, nats->js, &options, &nats->code);
+	jsAccountInfo_Destroy(info);
+	pthread_mutex_lock(&nats->complaints.lock);
+	forbidden = nats->complaints.count > 0;
+	nats->complaints.count = 0;
+	pthread_mutex_unlock(&nats->complaints.lock);
+	return forbidden && nats->code == 0 ? NATS_OK : status;
+}
+
+/* In a thread of its own; see sink_nats_errand.c. */
+static void
+make_link(void *argument)
+{
+	UjobsNats  *nats = argument;
+	natsStatus	status = natsConnection_Connect(&nats->link, nats->how);
+
+	if (status == NATS_OK)
+		status = natsConnection_JetStream(&nats->js, nats->link, NULL);
+	if (status == NATS_OK)
+		status = ask_for_jetstream(nats);
+	keep_trouble(nats, status);
+}
+
+static bool
+explain(const UjobsNats *nats, UjobsSinkError *error)
+{
+	const char *url = ujobs_option_find(nats->options, "url");
+
+	if (nats->link != NULL && (nats->status == NATS_NO_RESPONDERS || nats->code == JSNotEnabledErr || nats->code == JSNotEnabledForAccountErr))
+		return ujobs_option_fail(error, "the server at %.200s has no JetStream for this user: start it with -js", url);
+	switch (nats->status)
+	{
+		case NATS_NO_SERVER:
+		case NATS_TIMEOUT:
+			return ujobs_option_fail(error, "no NATS server can be reached at %.200s", url);
+		case NATS_CONNECTION_AUTH_FAILED:
+			return ujobs_option_fail(error, "the server at %.200s refused the user or its secrets", url);
+		case NATS_SECURE_CONNECTION_WANTED:
+			return ujobs_option_fail(error, "the server at %.200s has no TLS", url);
+		case NATS_SECURE_CONNECTION_REQUIRED:
+			return ujobs_option_fail(error, "the server at %.200s wants TLS: use tls://", url);
+		default:
+			return ujobs_option_fail(error, "cannot connect to %.200s: %s%s%.200s", url, natsStatus_GetText(nats->status),
+									 nats->detail[0] ? ": " : "", nats->detail);
+	}
+}
+
+static UjobsNats *
+make_connection(const UjobsSinkOptions *options, UjobsSinkError *error)
+{
+	UjobsNats  *nats = calloc(1, sizeof(UjobsNats));
+
+	if (nats == NULL)
+	{
+		ujobs_option_fail(error, "out of memory");
+		return NULL;
+	}
+	nats->options = options;
+	nats->deadline = ujobs_option_now() + options->timeout_ms;
+	pthread_mutex_init(&nats->complaints.lock, NULL);
+	pthread_cond_init(&nats->complaints.changed, NULL);
+	nats->stream = ujobs_option_find(options, "stream");
+	snprintf(nats->prefix, sizeof(nats->prefix), "%s", nats->stream != NULL ? nats->stream : UJOBS_NATS_JOBS);
+	snprintf(nats->jobs, sizeof(nats->jobs), "%.200s_JOBS", nats->prefix);
+	snprintf(nats->claims, sizeof(nats->claims), "%.200s_CLAIMS", nats->prefix);
+	return nats;
+}
+
+static void *
+nats_connect(const UjobsSinkOptions *options, UjobsSinkError *error)
+{
+	UjobsNats  *nats = make_connection(options, error);
+	UjobsNatsErrand errand = {.work = make_link, .abandoned = release, .argument = nats};
+	natsStatus	status;
+
+	if (nats == NULL)
+		return NULL;
+	status = open_library();
+	if (status != NATS_OK)
+		ujobs_nats_error_status(error, "libnats cannot start", status);
+	if (status != NATS_OK || !ujobs_nats_access_prepare(nats, error))
+	{
+		release(nats);
+		return NULL;
+	}
+	if (!ujobs_nats_errand_run(nats, &errand, error))
+		return NULL;			/* the errand releases it */
+	if (nats->status == NATS_OK ? ujobs_nats_round_prepare(nats, error) : explain(nats, error))
+		return nats;
+	release(nats);
+	return NULL;
+}
+
+static void
+nats_disconnect(void *connection)
+{
+	UjobsNats  *nats = connection;
+
+	ujobs_nats_take_end(nats);
+	release(nats);
+}
+
+static const char *const option_names[] = {
+	"url", "stream", "subjects", "replicas", "claimAge", "tls.ca", "tls.cert", "tls.key", NULL
+};
+
+static const char *const secret_names[] = {
+	"user", "password", "token", "creds", "nkey", "nkeyPublic", "tlsKey", NULL
+};
+
+static const UjobsSinkModule module = {
+	.version = UJOBS_SINK_VERSION,
+	.size = sizeof(UjobsSinkModule),
+	.kind = "nats",
+	.takes_jobs = true,
+	.option_names = option_names,
+	.secret_names = secret_names,
+	.examine = ujobs_nats_examine,
+	.connect = nats_connect,
+	.publish = ujobs_nats_publish,
+	.subscribe = ujobs_nats_take_subscribe,
+	.take = ujobs_nats_take,
+	.settle = ujobs_nats_take_settle,
+	.disconnect = nats_disconnect
+};
+
+UJOBS_SINK_EXPORT const UjobsSinkModule *ujobs_sink_module(void);
+
+UJOBS_SINK_EXPORT const UjobsSinkModule *
+ujobs_sink_module(void)
+{
+	return &module;
+}
