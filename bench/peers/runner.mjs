@@ -8,12 +8,14 @@
 //     node PEER.mjs enqueue JOBS TASK           many at once, by the peer's own way for that
 //     node PEER.mjs drain JOBS TASK CONFIG      prints jobs a second, first start to last completion, and its
 //                                               seconds of processor time meanwhile
+//     node PEER.mjs part JOBS TASK CONFIG       so many of more: prints jobs a second until the last handler returned
 //     node PEER.mjs latency JOBS PER_SECOND     prints p50 p95 p99 in ms; 0 per second: idle between jobs
 //
 // A peer is an object with the functions setup, reset, sql, enqueue, start and
 // unfinished; start(task, handle, config) starts its workers, each of which
 // calls handle(payload) for a job.
 //
+// BENCH_BACKLOG says that there are jobs of another kind, which latency leaves alone.
 // BENCH_WAITS names a file to which latency adds each of its waits.
 //
 // An exit status other than zero says that the figure is not there: a job was
@@ -97,6 +99,24 @@ async function drain(peer, jobs, task, config)
 	console.log(Math.round(jobs / seconds), ((user + system) / 1e6).toFixed(3));
 }
 
+// The jobs that are claimed then stay as they are: the process ends, and the caller empties the queue.
+async function part(peer, jobs, task, config)
+{
+	let done = 0;
+	let first;
+	let last;
+
+	await warm();
+	await peer.start(task, async (payload) => {
+		first ??= now();
+		await work[task](payload);
+		if (++done === jobs)
+			last = now();
+	}, config);
+	await until(`the end of ${jobs} jobs`, () => last);
+	console.log(Math.round(jobs / (last - first) * 1000));
+}
+
 // The value below which this part of the sorted values lies, as percentile_disc says it.
 const percentile = (sorted, part) => sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)];
 
@@ -113,7 +133,8 @@ async function latency(peer, jobs, perSecond)
 	await sleep(1000);                  // its listeners listen
 	await pool.query('call bench.send($1, $2, $3)', [await peer.sql('latency'), jobs, perSecond]);
 	await until(`the start of ${jobs} jobs`, () => started.size >= jobs);
-	await until('the completion of the last job', finished(peer));
+	if (!process.env.BENCH_BACKLOG)
+		await until('the completion of the last job', finished(peer));
 	const { rows } = await pool.query('select n::text, extract(epoch from at)::float8 * 1000 as at from bench.sent');
 	const waits = rows.map(({ n, at }) => started.get(Number(n)) - at).sort((a, b) => a - b);
 	if (rows.length !== jobs || waits.some(Number.isNaN))
@@ -130,6 +151,7 @@ const commands = {
 	bulk: async (peer, task) => console.log(await peer.bulk(task)),
 	enqueue: (peer, jobs, task) => peer.enqueue(Number(jobs), task),
 	drain: (peer, jobs, task, config) => drain(peer, Number(jobs), task, config),
+	part: (peer, jobs, task, config) => part(peer, Number(jobs), task, config),
 	latency: (peer, jobs, perSecond) => latency(peer, Number(jobs), Number(perSecond)),
 };
 
