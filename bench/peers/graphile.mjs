@@ -21,6 +21,14 @@ const many = (task, jobs) => `select count(*) from graphile_worker.add_jobs(arra
 	select row('${task}', bench.input(first + n)::json, null, null, null, null, null, null)::graphile_worker.job_spec
 	  from bench.first_number(${jobs}) first, generate_series(1, ${jobs}) n))`;
 
+const start = (taskList, config) => runWorker({
+	preset: { extends: [WorkerPreset], worker: { concurrentJobs: concurrency, logger, ...configs[config] } },
+	pgPool: pool,
+	taskList,
+	parsedCronItems: [],
+	noHandleSignals: true,
+});
+
 run({
 	setup: () => runMigrations({ pgPool: pool, logger }),
 
@@ -32,13 +40,10 @@ run({
 
 	enqueue: (jobs, task) => pool.query(many(task, jobs)),
 
-	start: (task, handle, config) => runWorker({
-		preset: { extends: [WorkerPreset], worker: { concurrentJobs: concurrency, logger, ...configs[config] } },
-		pgPool: pool,
-		taskList: { [task]: handle },
-		parsedCronItems: [],
-		noHandleSignals: true,
-	}),
+	start: (task, handle, config) => start({ [task]: handle }, config),
+
+	// All kinds of jobs in one worker, as one would have it.
+	startAll: (handlers) => start(handlers, 'best'),
 
 	unfinished: () => count('select count(*) from graphile_worker._private_jobs'),
 });

@@ -3,7 +3,8 @@
 // Its jobs are fetched and completed 1000 at a time, and the next fetch follows
 // at once as long as batches are full.  For latency its queue notifies, and
 // four workers listen; polling every half second, the shortest it allows, is
-// what remains without that.
+// what remains without that.  A queue that notifies is otherwise polled every
+// half minute, so jobs that wait for an instant are in one that does not.
 //
 // It has no function in SQL that enqueues: the statement is the one that its
 // send() runs.
@@ -29,12 +30,14 @@ async function started(options)
 	return boss.start();
 }
 
+const notifies = (queue) => ['latency', 'load_noop', 'load_account'].includes(queue);
+
 // The statement of its send() and insert(), with the jobs by an expression.
 async function statement(task, jobs)
 {
 	const { rows } = await pool.query('select table_name from pgboss.queue where name = $1', [task]);
 
-	return insertJobs('pgboss', { table: rows[0].table_name, name: task, notify: task === 'latency' }).replace('$1', jobs);
+	return insertJobs('pgboss', { table: rows[0].table_name, name: task, notify: notifies(task) }).replace('$1', jobs);
 }
 
 run({
@@ -45,6 +48,10 @@ run({
 		await boss.createQueue('noop');
 		await boss.createQueue('account');
 		await boss.createQueue('latency', { notify: true });
+		await boss.createQueue('load_noop', { notify: true });
+		await boss.createQueue('load_account', { notify: true });
+		await boss.createQueue('load_later');
+		await boss.createQueue('load_retry', { retryLimit: 3, retryDelay: 1 });
 	},
 
 	reset: () => pool.query('truncate pgboss.job cascade'),
@@ -68,9 +75,19 @@ run({
 
 	async start(task, handle, config)
 	{
-		const boss = await started({ useListenNotify: config === 'latency' });
+		const boss = await started({ useListenNotify: notifies(task) });
 
 		await boss.work(task, configs[config], (jobs) => Promise.all(jobs.map((job) => handle(job.data))));
+	},
+
+	// Under a steady load jobs of a batch are reported one by one, for some fail.
+	async startAll(handlers)
+	{
+		const boss = await started({ useListenNotify: true });
+
+		for (const [task, handle] of Object.entries(handlers))
+			await boss.work(`load_${task}`, { ...configs.latency, perJobResults: true }, (jobs) => Promise.all(jobs.map((job) =>
+				handle(job.data).then(() => ({ id: job.id, status: 'completed' }), () => ({ id: job.id, status: 'failed' })))));
 	},
 
 	unfinished: () => count(`select count(*) from pgboss.job where state <> 'completed'`),

@@ -9,10 +9,12 @@
 //     node PEER.mjs drain JOBS TASK CONFIG      prints jobs a second, first start to last completion, and its
 //                                               seconds of processor time meanwhile
 //     node PEER.mjs part JOBS TASK CONFIG       so many of more: prints jobs a second until the last handler returned
+//     node PEER.mjs load FILE TASK...           works until bench.sent has a row and no job is left, then writes a line for each job:
+//                                               task, number, when it was sent, when it ended
 //     node PEER.mjs latency JOBS PER_SECOND     prints p50 p95 p99 in ms; 0 per second: idle between jobs
 //
-// A peer is an object with the functions setup, reset, sql, enqueue, start and
-// unfinished; start(task, handle, config) starts its workers, each of which
+// A peer is an object with the functions setup, reset, sql, bulk, enqueue, start,
+// startAll and unfinished; start(task, handle, config) starts its workers, each of which
 // calls handle(payload) for a job.
 //
 // BENCH_BACKLOG says that there are jobs of another kind, which latency leaves alone.
@@ -21,7 +23,7 @@
 // An exit status other than zero says that the figure is not there: a job was
 // lost, failed, or ran twice.
 
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import pg from 'pg';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -37,12 +39,21 @@ function fail(error)
 	process.exit(1);
 }
 
-const patience = 600_000;               // ms without an end until the run is given up
+const patience = Number(process.env.BENCH_PATIENCE ?? 600_000);    // ms without an end until the run is given up
 
-// The work of a job: nothing, or one row of the table that all sides update.
+const failed = new Set();
+
+// The work of a job: nothing, one row of the table that all sides update, or success at the second attempt.
 const work = {
 	noop: () => undefined,
 	steps: () => undefined,
+	later: () => undefined,
+	retry: ({ userId }) => {
+		if (failed.has(userId))
+			return;
+		failed.add(userId);
+		throw new Error('not at the first attempt');
+	},
 	account: ({ userId }) => pool.query({
 		name: 'account',
 		text: 'update bench.account set balance = balance + 1 where id = $1',
@@ -144,6 +155,26 @@ async function latency(peer, jobs, perSecond)
 	console.log([0.5, 0.95, 0.99].map((part) => percentile(waits, part).toFixed(3)).join(' '));
 }
 
+async function load(peer, file, tasks)
+{
+	const lines = [];
+	const handlers = {};
+
+	for (const task of tasks)
+		handlers[task] = async (payload) => {
+			await work[task](payload);
+			lines.push(`${task}\t${payload.userId}\t${payload.at}\t${now() / 1000}\n`);
+		};
+	await warm();
+	await peer.startAll(handlers);
+	console.log('ready');
+	await until('the end of the load', async () => {
+		await sleep(200);
+		return await count('select count(*) from bench.sent') > 0 && await peer.unfinished() === 0;
+	});
+	writeFileSync(file, lines.join(''));
+}
+
 const commands = {
 	setup: (peer) => peer.setup(),
 	reset: (peer) => peer.reset(),
@@ -152,6 +183,7 @@ const commands = {
 	enqueue: (peer, jobs, task) => peer.enqueue(Number(jobs), task),
 	drain: (peer, jobs, task, config) => drain(peer, Number(jobs), task, config),
 	part: (peer, jobs, task, config) => part(peer, Number(jobs), task, config),
+	load: (peer, file, ...tasks) => load(peer, file, tasks),
 	latency: (peer, jobs, perSecond) => latency(peer, Number(jobs), Number(perSecond)),
 };
 

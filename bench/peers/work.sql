@@ -8,7 +8,7 @@ grant select, update on bench.account to app;
 create function bench.account_add(input jsonb) returns jsonb
 language plpgsql as $$
 begin
-    update bench.account set balance = balance + 1 where id = 1 + (input ->> 'userId')::int % 1000;
+    update bench.account set balance = balance + 1 where id = (1 + (input ->> 'userId')::bigint % 1000)::int;
     return null;
 end
 $$;
