@@ -67,11 +67,11 @@ check:
 demo:
 	@scripts/demo
 
-# Figures of this machine, beside those of its peers, about ten minutes; see bench/README.md.
+# The core set of figures of this machine, beside those of its peers, about ten minutes; see bench/README.md.
 bench:
 	@scripts/bench
 
-# The same with all of the comparison, about an hour.
+# Everything, an hour and more.
 bench-full:
 	@UJOBS_BENCH_FULL=1 scripts/bench
 

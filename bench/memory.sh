@@ -1,4 +1,4 @@
-# memory.sh: does memory of the engine's processes grow with the jobs they ran?
+# memory.sh: does memory of the engine's processes grow with the jobs they ran, a million of them?
 #
 # Resident memory without the shared segment: VmRSS minus RssShmem, which
 # leaves the process' own pages and the program text that it touched.
@@ -17,7 +17,7 @@ figure_memory()
 {
 	local round jobs
 
-	jobs=$(scaled 40000)
+	jobs=$(awk -v n="$(scaled 1000000)" -v rounds="$rounds" 'BEGIN { print int(n / rounds) }')
 	settings ujobs.worker_idle_timeout 1h ujobs.synchronous_commit off
 	psql -c "call bench.fill('batch_1', 5000)" -c "call bench.drain('batch_1')" -c "truncate ujobs_internal.job_history" >/dev/null
 	note memory-before "$(own_memory dispatcher)" "$(own_memory executor)"

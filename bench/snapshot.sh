@@ -2,11 +2,12 @@
 # snapshot and three reports of two minutes overlap; nothing that is deleted
 # meanwhile can be vacuumed.
 #
-#     UJOBS_BENCH_SNAPSHOT_MINUTES=20      length; a quarter of it for the control run without snapshots
+#     UJOBS_BENCH_SNAPSHOT_MINUTES=20      length, of every side; a quarter of it for the control run without snapshots
 #     UJOBS_BENCH_SNAPSHOT_SIDES="ujobs ujobs_high skip_locked graphile pgboss"     these alone
 #     UJOBS_BENCH_SNAPSHOT_RATE=300        jobs a second, from four clients; ujobs_high has UJOBS_BENCH_SNAPSHOT_HIGH=2000
 #
-# Each side has a cluster of its own.  The load begins a second after the
+# Without the first a full run takes 20 minutes for ujobs and 5 for each other
+# side, another one 4.  Each side has a cluster of its own.  The load begins a second after the
 # snapshot was taken, the first report after a quarter of the time, the others
 # 40 s later each.  Figures are by the minute in which jobs ended.
 
@@ -87,8 +88,9 @@ snapshot_summary()
 # snapshot_side SIDE: on a cluster of its own, first the control run
 snapshot_side()
 {
-	local peers_ready= slots=$slots
+	local whole control slots seconds report
 
+	snapshot_lengths "$1"
 	ground_cluster "snapshot_$1"
 	work_make
 	load_make
@@ -101,6 +103,21 @@ snapshot_side()
 	ground_drop "snapshot_$1"
 }
 
+# How many slots, of how many seconds, a side has.  A short trial has four.
+snapshot_lengths()
+{
+	local minutes=${UJOBS_BENCH_SNAPSHOT_MINUTES:-}
+
+	if [ -z "$minutes" ]; then
+		minutes=$(is_full && { [ "$1" = ujobs ] && echo 20 || echo 5; } || echo 4)
+	fi
+	slot=$((minutes < 4 ? minutes * 15 : 60))
+	whole=$((minutes < 4 ? 4 : minutes))
+	control=$(((whole + 3) / 4))
+	seconds=$((whole * slot + 2))
+	report=$((seconds < 300 ? seconds / 4 : 120))
+}
+
 # snapshot_curves COLUMN TITLE
 snapshot_curves()
 {
@@ -110,18 +127,19 @@ snapshot_curves()
 		titles+=("$(snapshot_title "$side")")
 	done
 	series "$2" "minute" "${titles[@]}"
-	for ((i = 1; i <= whole; i++)); do
-		echo "$i$(for side in $sides; do printf ' %s' "$(sed -n "${i}p" "$SCRATCH/snapshot-$side" | cut -d' ' -f"$1")"; done)"
+	for ((i = 1; i <= longest; i++)); do
+		echo "$i$(for side in $sides; do printf ' %s' "$(awk -v i="$i" -v c="$1" 'NR == i { v = $c } END { print (v == "" ? "-" : v) }' "$SCRATCH/snapshot-$side")"; done)"
 	done | series_rows
 }
 
 snapshot_rows()
 {
-	local side
+	local side whole control slot seconds report
 
-	heading "Held snapshot: $((whole * slot)) s of steady load, $steady jobs a second ($high for ujobs_high)"
+	heading "Held snapshot: steady load, $steady jobs a second ($high where it says so)"
 	for side in $sides; do
-		report "snapshot-$side" 1 %.1f jobs/s "$(snapshot_title "$side"), done in the first minute"
+		snapshot_lengths "$side"
+		report "snapshot-$side" 1 %.1f jobs/s "$(snapshot_title "$side"), $((whole * slot)) s: done in the first minute"
 		report "snapshot-$side" 2 %.1f jobs/s "  in the worst minute"
 		report "snapshot-$side" 3 %.3f "" "  worst / first"
 		report "snapshot-$side-control" 3 %.3f "" "  worst / first, control run without snapshots ($((control * slot)) s)"
@@ -135,19 +153,15 @@ snapshot_rows()
 
 figure_snapshot()
 {
-	local side minutes=${UJOBS_BENCH_SNAPSHOT_MINUTES:-$(is_full && echo 20 || echo 4)} slot whole control slots seconds report
+	local side longest peers_ready=
 	local steady=${UJOBS_BENCH_SNAPSHOT_RATE:-300} high=${UJOBS_BENCH_SNAPSHOT_HIGH:-2000}
 	local sides=${UJOBS_BENCH_SNAPSHOT_SIDES:-ujobs ujobs_high skip_locked graphile pgboss}
 
-	slot=$((minutes < 4 ? minutes * 15 : 60))		# a short trial has four slots
-	whole=$((minutes < 4 ? 4 : minutes))
-	control=$(((whole + 3) / 4))
-	seconds=$((whole * slot + 2))
-	report=$((seconds < 480 ? seconds / 4 : 120))
 	for side in $sides; do
 		snapshot_side "$side"
 	done
 	snapshot_rows
+	longest=$(for side in $sides; do wc -l <"$SCRATCH/snapshot-$side"; done | sort -g | tail -n 1)
 	snapshot_curves 1 "Held snapshot: jobs done a second, by the minute"
 	snapshot_curves 3 "Held snapshot: p99 from sending to the end in ms, by the minute"
 	snapshot_curves 4 "Held snapshot: dead row versions, by the minute"

@@ -38,7 +38,7 @@ floor_rows()
 	report "$1" 1 %d jobs/s "floor, $2, 1 worker"
 	report "$1" 2 %d jobs/s "floor, $2, 2 workers"
 	report "$1" 3 %d jobs/s "ujobs, $3"
-	report "$1" 4 %.2f "" "  ujobs / floor's better"
+	report "$1" 4 %.2f times "  ujobs / floor's better"
 }
 
 figure_worker-floor()
