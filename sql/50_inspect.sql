@@ -443,7 +443,9 @@ begin atomic
                'queues', coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                              'queue', q.queue, 'ready', q.ready, 'delayed', q.delayed, 'running', q.running,
                              'suspended', q.suspended, 'dead', q.dead, 'oldestReadyMs', q.age,
-                             'paused', q.paused, 'driver', q.driver) order by q.queue collate "C"), '[]'),
+                             'paused', q.paused) ||
+                             case when q.driver <> 'pg' then pg_catalog.jsonb_build_object('driver', q.driver) else '{}' end
+                             order by q.queue collate "C"), '[]'),
                'totals', pg_catalog.jsonb_build_object(
                              'ready', coalesce(pg_catalog.sum(q.ready), 0),
                              'delayed', coalesce(pg_catalog.sum(q.delayed), 0),
@@ -454,7 +456,7 @@ begin atomic
       from q;
 end;
 comment on function ujobs.inspect_queues() is
-'All queues as one object: {driver, queues: [{queue, ready, delayed, running, suspended, dead, oldestReadyMs, paused, driver}], totals, oldestReadyMs}; for everybody. Counts as in ujobs.stats.
+'All queues as one object: {driver, queues: [{queue, ready, delayed, running, suspended, dead, oldestReadyMs, paused}], totals, oldestReadyMs}; for everybody. Counts as in ujobs.stats. A queue whose jobs go to a broker has its driver too.
 Example: SELECT jsonb_pretty(ujobs.inspect_queues());';
 
 create function ujobs.inspect_job(id bigint) returns jsonb

@@ -30,8 +30,8 @@
 				"the name is already defined with other options", \
 				"Pass replace => true to change the definition.") \
 	UJOBS_ERROR(JOB_IN_USE, "006", "X_JOB_IN_USE", false, \
-				"the definition still has live jobs", \
-				"Wait for them, or pass force => true to cancel them.") \
+				"the definition still has live jobs, or the sink is still in use", \
+				"Wait for them, or pass force => true to cancel jobs; DETAIL names what uses a sink.") \
 	UJOBS_ERROR(CRON_INVALID, "007", "X_CRON_INVALID", false, \
 				"a cron expression cannot be understood or can never fire", \
 				"See DETAIL for the field and the reason.") \

@@ -188,7 +188,7 @@ define_engine_settings(void)
 							   ujobs_wanted_check, NULL, NULL);
 	DefineCustomBoolVariable("ujobs.http_allow_private",
 							 "Lets http sinks reach addresses of this host's own networks.",
-							 "Without effect yet: this version has no sinks.", &ujobs_guc_http_allow_private, false,
+							 "Read when a connection is made; off, they are refused.", &ujobs_guc_http_allow_private, false,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("ujobs.max_running",
 							"Most running jobs in one database, inside and outside; 0 means no cap.",

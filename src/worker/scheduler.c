@@ -17,25 +17,29 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "core/guc.h"
 #include "core/identity.h"
 #include "core/observe.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
 #include "model/ring.h"
 #include "store/event_store.h"
+#include "store/inbox_store.h"
 #include "store/keeping_store.h"
+#include "store/outbox_store.h"
 #include "worker/cron.h"
 #include "worker/expiry.h"
 #include "worker/scheduler.h"
 #include "worker/worker.h"
 
 #define ROUND_MS 60000
-#define EVENTS_AT_ONCE 1000
-#define EVENT_BATCHES 1000		/* in one round */
+#define ROWS_AT_ONCE 1000
+#define BATCHES 1000			/* in one round */
+#define INBOX_DAYS 7			/* at least: longer than a broker offers a message again */
 #define RESTART_US (INT64CONST(5) * USECS_PER_SEC)
 
 static UjobsEngine *engine;
-static bool more_events;		/* the last batch was full */
+static bool more;				/* the last batch was full */
 
 /* ---- the dispatcher's side ---- */
 
@@ -166,18 +170,32 @@ expire_all(TimestampTz now)
 static void
 expire_events(TimestampTz now)
 {
-	more_events = false;		/* should it fail */
-	more_events = ujobs_event_expire(now, EVENTS_AT_ONCE) == EVENTS_AT_ONCE;
+	more = ujobs_event_expire(now, ROWS_AT_ONCE) == ROWS_AT_ONCE;
 }
 
 static void
-expire_all_events(void)
+expire_published(TimestampTz now)
 {
-	more_events = true;
-	for (int i = 0; i < EVENT_BATCHES && more_events; i++)
+	more = ujobs_outbox_expire(now - ujobs_guc_retention * USECS_PER_SEC, ROWS_AT_ONCE) == ROWS_AT_ONCE;
+}
+
+static void
+expire_inbox(TimestampTz now)
+{
+	int64		kept = Max(ujobs_guc_retention * USECS_PER_SEC, INBOX_DAYS * USECS_PER_DAY);
+
+	more = ujobs_inbox_expire(now - kept, ROWS_AT_ONCE) == ROWS_AT_ONCE;
+}
+
+static void
+expire_in_batches(const char *what, void (*expire) (TimestampTz now))
+{
+	more = true;
+	for (int i = 0; i < BATCHES && more; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		try_piece("delete expired events", expire_events);
+		more = false;			/* should it fail */
+		try_piece(what, expire);
 	}
 }
 
@@ -206,7 +224,9 @@ keep_house(bool first)
 	try_piece("empty a history partition", rotate);
 	if (history_went)
 		try_piece("remove steps of jobs that are gone", remove_left_steps);
-	expire_all_events();
+	expire_in_batches("delete expired events", expire_events);
+	expire_in_batches("delete published messages", expire_published);
+	expire_in_batches("delete records of messages taken in", expire_inbox);
 	try_piece("refresh role names", refresh_names);
 }
 
