@@ -8,7 +8,7 @@ comment on function ujobs.define_sink(text, text, jsonb, boolean) is
 
   name     its name, 1 to 63 bytes
   kind     ''nats'' (JetStream), ''redis'' (Streams) or ''http'' (webhooks); each needs its package
-  options  a JSON object: url, such as nats://127.0.0.1:4222, redis://127.0.0.1:6379/0 or https://example.com/hook, without user and password; timeout of one exchange (an interval, or milliseconds; default 10s); maxPayload, the most bytes of one message as JSON text (default 1 MB for nats, 16 MB else, at most 64 MB); attempts; check: true tries the connection now and is not kept; and those of the kind, see docs/outbox.md
+  options  a JSON object: url, such as nats://127.0.0.1:4222, redis://127.0.0.1:6379/0 or https://example.com/hook, without user and password; timeout of one exchange (an interval, or milliseconds; default 10s); maxPayload, the most bytes of one message as JSON text (default 1 MB for nats, 16 MB else, at most 64 MB); attempts, after which a message that fails is parked; check: true tries the connection now and is not kept; and those of the kind, see docs/outbox.md
   replace  true: change a sink that has other options; connections are made anew at commit
 
 Publishing never waits for a server: without check nothing is connected here.
@@ -51,11 +51,11 @@ returns bigint
 comment on function ujobs.publish(text, text, jsonb, text, jsonb) is
 'Writes a message to another system in this transaction and returns its id in ujobs.outbox: rolled back it never was, committed it is delivered at least once, soon after. It never waits for that system.
 
-Every delivery carries the same message id, by which the receiver can tell a repetition: Nats-Msg-Id, ujobs-id of a Redis entry, Idempotency-Key of a request.
+Every delivery carries the same message id, by which the receiver can tell a repetition: the header Nats-Msg-Id, the field id of a Redis entry, the header Idempotency-Key of a request.
 
 Arguments:
   sink     name of the sink
-  topic    where to: a subject of NATS, a stream of Redis, a path below the url of HTTP; 1 to 1000 bytes
+  topic    where to: the subject of NATS; the stream of Redis, unless the sink names one; what {topic} in the url of HTTP stands for; 1 to 1000 bytes
   payload  any jsonb value; as text at most as long as the sink''s maxPayload
   key      messages of one key are delivered in the order of their ids, and one that is held back holds back those after it; 1 to 1000 bytes; NULL: in any order
   headers  a JSON object of strings; at most 50, each with its name at most 4000 bytes. ujobs.traceparent goes along as traceparent unless there is one

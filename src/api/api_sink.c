@@ -100,9 +100,12 @@ module_required(const char *kind)
 	return module;
 }
 
-/* A name and a password in front of the host would be shown to everybody. */
+/*
+ * A password in front of the host would be shown to everybody.  What stands
+ * there alone is a token for NATS, and a user for Redis.
+ */
 static void
-check_url(Jsonb *options)
+check_url(const char *kind, Jsonb *options)
 {
 	JsonbValue	value;
 	char	   *at;
@@ -112,9 +115,12 @@ check_url(Jsonb *options)
 	at = pnstrdup(value.val.string.val, value.val.string.len);
 	while ((at = strstr(at, "://")) != NULL)
 	{
+		size_t		length;
+
 		at += 3;
-		if (at[strcspn(at, "/?#,@")] == '@')
-			refuse("url", "There is a user or a password in it.",
+		length = strcspn(at, "/?#,@");
+		if (at[length] == '@' && (strcmp(kind, "redis") != 0 || memchr(at, ':', length) != NULL))
+			refuse("url", "There is a password or a token in it.",
 				   "Leave it out and give it to ujobs.set_sink_secret, which shows it to nobody.");
 	}
 }
@@ -325,7 +331,7 @@ ujobs_sql_define_sink(PG_FUNCTION_ARGS)
 	check_kind(asked.kind);
 	asked.options = object_argument(fcinfo, 2, "options");
 	PreventCommandIfReadOnly("ujobs.define_sink()");
-	check_url(asked.options);
+	check_url(asked.kind, asked.options);
 	check = ujobs_sink_wants_check(asked.options);
 	asked.options = without_check(asked.options);
 

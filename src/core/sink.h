@@ -101,7 +101,7 @@ typedef struct UjobsSinkModule
 	uint32_t	size;			/* sizeof(UjobsSinkModule) */
 	const char *kind;
 	bool		takes_jobs;		/* may be a queue's driver: has subscribe, take and settle */
-	const char *const *option_names;	/* those it knows, NULL-terminated; others are refused */
+	const char *const *option_names;	/* those it knows, NULL-terminated; others are refused; "x.": x.anything */
 	const char *const *secret_names;	/* as well; a name "headers." stands for all that begin so */
 
 	/*

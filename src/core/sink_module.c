@@ -306,16 +306,27 @@ ujobs_sink_options(const UjobsSinkFacts *facts, const volatile bool *stop)
 	return o;
 }
 
+/* A name that ends with a dot stands for all that begin with it. */
+static bool
+is_known(const char *const *names, const char *name)
+{
+	for (int i = 0; names != NULL && names[i] != NULL; i++)
+	{
+		size_t		length = strlen(names[i]);
+
+		if (strcmp(names[i], name) == 0 ||
+			(length > 0 && names[i][length - 1] == '.' && strncmp(names[i], name, length) == 0))
+			return true;
+	}
+	return false;
+}
+
 static const char *
 unknown(const char *const *names, const UjobsSinkPair *pairs, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		int			at = 0;
-
-		while (names != NULL && names[at] != NULL && strcmp(names[at], pairs[i].name) != 0)
-			at++;
-		if (names == NULL || names[at] == NULL)
+		if (!is_known(names, pairs[i].name))
 			return pairs[i].name;
 	}
 	return NULL;
