@@ -31,7 +31,8 @@ create function ujobs_internal.running(out job_id bigint, out pid int, out start
     language c volatile parallel restricted as 'MODULE_PATHNAME', 'ujobs_sql_running';
 
 create function ujobs_internal.workers(out pid int, out kind text, out database text, out role text,
-    out state text, out job_id bigint, out since timestamptz, out jobs_done bigint) returns setof record
+    out state text, out job_id bigint, out since timestamptz, out jobs_done bigint,
+    out memory_bytes bigint) returns setof record
     language c volatile parallel restricted as 'MODULE_PATHNAME', 'ujobs_sql_workers';
 
 create function ujobs_internal.tallies(out name text, out queue text, out label text, out value float8)
@@ -126,7 +127,7 @@ comment on view ujobs.definitions is
 create view ujobs.workers with (security_barrier) as
 select * from ujobs_internal.workers();
 comment on view ujobs.workers is
-'The engine''s processes in the whole cluster. kind is launcher, dispatcher, scheduler or executor. An engine that is held up shows as a dispatcher whose pid is NULL and whose state says why, such as "paused: restored from another home".';
+'The engine''s processes in the whole cluster. kind is launcher, dispatcher, scheduler or executor. An engine that is held up shows as a dispatcher whose pid is NULL and whose state says why, such as "paused: restored from another home". memory_bytes is what a dispatcher or executor has allocated in memory of its own, told about once a second by those that work; NULL for other kinds and before the first time.';
 
 create view ujobs.error_codes with (security_barrier) as
 select * from ujobs_internal.error_codes();

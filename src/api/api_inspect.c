@@ -180,8 +180,8 @@ ujobs_sql_workers(PG_FUNCTION_ARGS)
 	for (int i = 0; i < n; i++)
 	{
 		UjobsProcess *p = &process[i];
-		Datum		values[8];
-		bool		nulls[8] = {false};
+		Datum		values[9];
+		bool		nulls[9] = {false};
 
 		values[0] = Int32GetDatum(p->pid);
 		nulls[0] = p->pid == 0;
@@ -195,6 +195,8 @@ ujobs_sql_workers(PG_FUNCTION_ARGS)
 		nulls[6] = p->since == 0;
 		values[7] = Int64GetDatum((int64) p->jobs_done);
 		nulls[7] = p->kind != UJOBS_PROCESS_EXECUTOR;
+		values[8] = Int64GetDatum((int64) p->memory);
+		nulls[8] = p->memory == 0;
 		put_row(fcinfo, values, nulls);
 	}
 	return (Datum) 0;

@@ -49,7 +49,7 @@ slot_state(UjobsSlotState state)
 }
 
 static int
-take_engine(const UjobsEngine *engine, UjobsProcess *out)
+take_engine(UjobsEngine *engine, UjobsProcess *out)
 {
 	UjobsProcess process = {
 		.kind = UJOBS_PROCESS_DISPATCHER,
@@ -65,7 +65,10 @@ take_engine(const UjobsEngine *engine, UjobsProcess *out)
 	if (engine->state == UJOBS_ENGINE_NONE)
 		return 0;
 	if (process.pid != 0 || tells)
-		out[n++] = process;
+	{
+		out[n] = process;
+		out[n++].memory = process.pid == 0 ? 0 : pg_atomic_read_u64(&engine->dispatcher_memory);
+	}
 	process.kind = UJOBS_PROCESS_SCHEDULER;
 	process.pid = engine->scheduler_pid;
 	if (process.pid != 0)
@@ -74,7 +77,7 @@ take_engine(const UjobsEngine *engine, UjobsProcess *out)
 }
 
 static void
-take_slot(const UjobsSlot *slot, UjobsProcess *out)
+take_slot(UjobsSlot *slot, UjobsProcess *out)
 {
 	bool		runs = slot->state == UJOBS_SLOT_BUSY && slot->job_id != 0;
 
@@ -89,7 +92,8 @@ take_slot(const UjobsSlot *slot, UjobsProcess *out)
 		.attempt = slot->attempt,
 		.job_started = slot->job_started,
 		.since = slot->since,
-		.jobs_done = slot->jobs_done
+		.jobs_done = slot->jobs_done,
+		.memory = pg_atomic_read_u64(&slot->memory)
 	};
 }
 

@@ -30,6 +30,7 @@ typedef struct UjobsProcess
 	TimestampTz job_started;
 	TimestampTz since;			/* 0 = not known */
 	uint64		jobs_done;
+	uint64		memory;			/* bytes allocated, 0 = not known */
 } UjobsProcess;
 
 #define UJOBS_CENSUS_MAX (1 + 2 * UJOBS_MAX_ENGINES + UJOBS_MAX_SLOTS)

@@ -1,5 +1,5 @@
 /*
- * observe.c: wait events and activity.
+ * observe.c: wait events, activity, memory.
  */
 #include "postgres.h"
 
@@ -7,6 +7,7 @@
 #include "pgstat.h"
 #include "storage/latch.h"
 #include "utils/backend_status.h"
+#include "utils/memutils.h"
 #include "utils/wait_event.h"
 
 #include "core/compat.h"
@@ -30,6 +31,17 @@ void
 ujobs_observe_activity(const char *text)
 {
 	pgstat_report_activity(text ? STATE_RUNNING : STATE_IDLE, text);
+}
+
+void
+ujobs_observe_memory(TimestampTz now, pg_atomic_uint64 *bytes)
+{
+	static TimestampTz told_at = 0;
+
+	if (now - told_at < USECS_PER_SEC)
+		return;
+	told_at = now;
+	pg_atomic_write_u64(bytes, MemoryContextMemAllocated(TopMemoryContext, true));
 }
 
 void

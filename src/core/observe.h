@@ -6,11 +6,17 @@
 
 #include "postgres.h"
 
+#include "datatype/timestamp.h"
+#include "port/atomics.h"
+
 /* Waits on this process's latch, under the name UjobsMain where the server has named events. */
 extern void ujobs_observe_wait(long timeout_ms);
 
 /* pg_stat_activity: running this text, or idle (NULL). */
 extern void ujobs_observe_activity(const char *text);
+
+/* Puts there how much memory this process has allocated, at most once a second: it visits all contexts. */
+extern void ujobs_observe_memory(TimestampTz now, pg_atomic_uint64 *bytes);
 
 /* Sends statistics; force before going idle or away. */
 extern void ujobs_observe_report(bool force);

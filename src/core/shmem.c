@@ -32,12 +32,16 @@ control_init(UjobsControl *c, LWLock *lock)
 		c->engine[i].area = DSM_HANDLE_INVALID;
 		pg_atomic_init_u32(&c->engine[i].dirty, 0);
 		pg_atomic_init_u64(&c->engine[i].starts, 0);
+		pg_atomic_init_u64(&c->engine[i].dispatcher_memory, 0);
 		pg_atomic_init_u32(&c->engine[i].tasks_changed, 0);
 		pg_atomic_init_u64(&c->engine[i].outbox_low, PG_UINT64_MAX);
 		pg_atomic_init_u32(&c->engine[i].relay_changed, 0);
 	}
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
 		SpinLockInit(&c->slot[i].mutex);
+		pg_atomic_init_u64(&c->slot[i].memory, 0);
+	}
 }
 
 static Size

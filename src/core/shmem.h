@@ -116,6 +116,7 @@ typedef struct UjobsSlot
 	int32		attempt;
 	TimestampTz job_started;
 	TimestampTz since;			/* state as of */
+	pg_atomic_uint64 memory;	/* bytes allocated, 0 = not told yet */
 } UjobsSlot;
 
 typedef enum UjobsEngineState
@@ -149,6 +150,7 @@ typedef struct UjobsEngine
 	bool		no_worker;		/* max_worker_processes is exhausted */
 	pg_atomic_uint32 dirty;		/* hints were lost: rescan */
 	pg_atomic_uint64 starts;	/* dispatchers started, ever */
+	pg_atomic_uint64 dispatcher_memory;	/* bytes allocated, 0 = not told yet */
 } UjobsEngine;
 
 typedef struct UjobsControl

@@ -73,6 +73,7 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 		slot->job_id = slot->cancel_id = 0;
 		slot->heir_until = 0;
 		slot->since = now;
+		pg_atomic_write_u64(&slot->memory, 0);
 		*generation = slot->generation;
 		SpinLockRelease(&slot->mutex);
 	}
@@ -298,6 +299,12 @@ ujobs_slot_copy(int index, UjobsSlot *copy)
 	SpinLockAcquire(&slot->mutex);
 	*copy = *slot;
 	SpinLockRelease(&slot->mutex);
+}
+
+pg_atomic_uint64 *
+ujobs_slot_memory(int index)
+{
+	return &slot_at(index)->memory;
 }
 
 void

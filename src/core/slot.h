@@ -63,6 +63,9 @@ extern bool ujobs_slot_is_committing(int index);
 /* A consistent copy. */
 extern void ujobs_slot_copy(int index, UjobsSlot *copy);
 
+/* Where the executor tells how much memory it has allocated. */
+extern pg_atomic_uint64 *ujobs_slot_memory(int index);
+
 /* Ask an executor to go (when its job is done), and wake it. */
 extern void ujobs_slot_ask_leave(int index);
 

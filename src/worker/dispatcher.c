@@ -582,6 +582,7 @@ ujobs_dispatcher_main(Datum arg)
 		}
 		if (config_changed)
 			continue;
+		ujobs_observe_memory(GetCurrentTimestamp(), &engine->dispatcher_memory);
 		ujobs_observe_activity(NULL);
 		ujobs_observe_report(false);
 		ujobs_worker_wait(ujobs_worker_ms_until(next));

@@ -470,6 +470,7 @@ loop(void)
 		{
 			ujobs_observe_report(false);
 			idle_since = GetCurrentTimestamp();
+			ujobs_observe_memory(idle_since, ujobs_slot_memory(executor.slot));
 			linger = LINGER_US;
 			continue;
 		}
