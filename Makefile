@@ -71,7 +71,7 @@ demo:
 bench:
 	@scripts/bench
 
-# Everything, an hour and more.
+# Everything in more rounds and at full size, two hours; see there how to divide it.
 bench-full:
 	@UJOBS_BENCH_FULL=1 scripts/bench
 

@@ -6,7 +6,7 @@
 # largest to the terminal and adds the same row to the Markdown file.
 
 scale=${UJOBS_BENCH_SCALE:-1}
-rounds=${UJOBS_BENCH_ROUNDS:-5}
+rounds=${UJOBS_BENCH_ROUNDS:-$([ -n "${UJOBS_BENCH_FULL:-}" ] && echo 5 || echo 3)}
 max_workers=${UJOBS_BENCH_WORKERS:-4}
 cores=$(nproc)
 markdown=

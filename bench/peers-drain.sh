@@ -3,7 +3,7 @@
 # Two kinds of work: a job that does nothing, and one that updates one row of a
 # table of 1000.  In each round every side does it once, and the ratios are
 # those of the round.  A side whose rate is that of the disk, or of round trips,
-# has a tenth of the jobs: only the rate counts.
+# has a tenth of the jobs, or a quarter: only the rate counts.
 
 . "$ROOT/bench/peers.sh"
 
@@ -14,7 +14,8 @@ jobs_of()
 
 	case $1-$2-$3 in
 		ujobs_1-*-on | hand_one-*-on | graphile_plain-*) n=$((n / 10)) ;;
-		graphile_*-account-* | pgboss-account-*) is_full || n=$((n / 10)) ;;
+		graphile_*-account-* | pgboss-account-*) if is_full; then n=$((n / 4)); else n=$((n / 10)); fi ;;
+		graphile_local-* | hand_one-*) n=$((n / 4)) ;;
 		absurd-*) n=$((n / 50)) ;;
 	esac
 	n=$((n / 400 * 400))

@@ -47,7 +47,7 @@ figure_worker-floor()
 
 	work_make
 	floor_make
-	jobs=$(peers_scaled 100000)
+	jobs=$(peers_scaled "$(is_full && echo 100000 || echo 40000)")
 	few=$(peers_scaled 5000)
 	for ((round = 0; round < rounds; round++)); do
 		for commit in off on; do
