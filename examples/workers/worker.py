@@ -64,7 +64,8 @@ def one_job(db, job):
 def main(queues):
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    with psycopg.connect(autocommit=True, row_factory=namedtuple_row) as db:
+    # No prepared statements: they would not survive a transaction pooler.
+    with psycopg.connect(autocommit=True, prepare_threshold=None, row_factory=namedtuple_row) as db:
         while not stopping.is_set():
             # A short wait, so that a SIGTERM is noticed soon; the job at hand is finished first.
             for job in db.execute("select * from ujobs.claim(%s, %s, 1, make_interval(secs => %s), '2 seconds')",

@@ -13,6 +13,7 @@
 #include "miscadmin.h"
 
 #include "core/identity.h"
+#include "core/room.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
 #include "core/wanted.h"
@@ -39,7 +40,7 @@ spawn_once(void)
 
 	if (FullTransactionIdEquals(spawned_by, xid))
 		return;
-	if (!ujobs_spawn_dispatcher(MyDatabaseId, xid, true))
+	if (ujobs_room_ask(UJOBS_ROOM_ENGINE) == UJOBS_ROOM_NONE || !ujobs_spawn_dispatcher(MyDatabaseId, xid, true))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not start the engine of this database"),

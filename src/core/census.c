@@ -7,6 +7,8 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
 
 #include "core/census.h"
 #include "core/slot.h"
@@ -204,4 +206,29 @@ TimestampTz
 ujobs_census_rate_until(uint32 queue_hash, uint64 tenant_hash)
 {
 	return cap_shown(UJOBS_SHOWN_TENANT, queue_hash, tenant_hash).until;
+}
+
+/* Every one that is attached to shared memory has a PGPROC of that list, and owns its latch. */
+int
+ujobs_census_free_processes(void)
+{
+	UjobsControl *control = ujobs_shmem_control();
+	int			n = max_worker_processes;
+
+	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
+	{
+		PGPROC	   *proc = &ProcGlobal->allProcs[i];
+
+		if ((void *) proc->procgloballist == (void *) &ProcGlobal->bgworkerFreeProcs &&
+			proc->procLatch.owner_pid != 0)
+			n--;
+	}
+	for (int i = 0; i < UJOBS_MAX_ENGINES; i++)
+	{
+		const UjobsEngine *engine = &control->engine[i];
+
+		if (engine->state == UJOBS_ENGINE_RUNNING && engine->dispatcher_pid != 0 && engine->scheduler_pid == 0)
+			n--;
+	}
+	return n;
 }

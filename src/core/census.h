@@ -56,4 +56,11 @@ extern UjobsEngineState ujobs_census_engine(bool *no_worker);
 /* Executors in use in the whole cluster; idle: those of this database without a job. */
 extern int	ujobs_census_executors(int *idle);
 
+/*
+ * Background workers that the server could start now, less the schedulers
+ * that engines at work still have to start.  An estimate: one that is not yet
+ * alive, or waits to be restarted, is not seen.  May be called under control->lock.
+ */
+extern int	ujobs_census_free_processes(void);
+
 #endif							/* UJOBS_CORE_CENSUS_H */

@@ -159,6 +159,8 @@ typedef struct UjobsControl
 	pid_t		launcher_pid;
 	Latch	   *volatile launcher_latch;
 	pg_atomic_uint32 launcher_rung;	/* look at the databases again */
+	int			most_executors; /* until most_until, for processes are short */
+	TimestampTz most_until;
 	UjobsEngine engine[UJOBS_MAX_ENGINES];
 	UjobsSlot	slot[UJOBS_MAX_SLOTS];
 } UjobsControl;

@@ -44,6 +44,8 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 	int			found = -1;
 
 	LWLockAcquire(control->lock, LW_EXCLUSIVE);
+	if (control->most_until > now)
+		max_workers = Min(max_workers, control->most_executors);
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
 		const UjobsSlot *slot = &control->slot[i];
@@ -71,7 +73,8 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 		slot->taken = slot->jobs_done = slot->work_us = 0;
 		slot->committing = false;
 		slot->job_id = slot->cancel_id = 0;
-		slot->heir_until = 0;
+		if (!is_kept(slot, now))
+			slot->heir_until = 0;	/* an heir's claim stands until it is alive: its process may have to be tried again */
 		slot->since = now;
 		pg_atomic_write_u64(&slot->memory, 0);
 		*generation = slot->generation;
@@ -81,6 +84,37 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 		found = -1;
 	LWLockRelease(control->lock);
 	return found;
+}
+
+void
+ujobs_slot_limit(int most, int64 us)
+{
+	UjobsControl *control = ujobs_shmem_control();
+	TimestampTz now = GetCurrentTimestamp();
+
+	LWLockAcquire(control->lock, LW_EXCLUSIVE);
+	if (control->most_until > now)
+		most = Min(most, control->most_executors);
+	control->most_executors = Max(most, 1);
+	control->most_until = Max(control->most_until, now + us);
+	LWLockRelease(control->lock);
+}
+
+int
+ujobs_slot_count(int *leaving)
+{
+	int			used = 0;
+
+	*leaving = 0;
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		UjobsSlot	slot;
+
+		ujobs_slot_copy(i, &slot);
+		used += slot.state != UJOBS_SLOT_FREE;
+		*leaving += slot.state != UJOBS_SLOT_FREE && slot.leave;
+	}
+	return used;
 }
 
 void
@@ -116,6 +150,7 @@ ujobs_slot_attach(int index, uint32 generation)
 	if (mine)
 	{
 		slot->state = UJOBS_SLOT_IDLE;
+		slot->heir_until = 0;
 		slot->pid = MyProcPid;
 		slot->latch = MyLatch;
 		slot->since = now;

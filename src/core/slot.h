@@ -17,9 +17,16 @@
 
 /*
  * Dispatcher: take a free slot for a new executor, at most max_workers being
- * in use in the cluster.  -1 when there is none.
+ * in use in the cluster, or as few as ujobs_slot_limit allows.  -1 when there
+ * is none.
  */
 extern int	ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation);
+
+/* For so many microseconds no executor comes to be beyond so many; 1 is always allowed. */
+extern void ujobs_slot_limit(int most, int64 us);
+
+/* Slots in use in the cluster; leaving: of those, how many were asked to leave. */
+extern int	ujobs_slot_count(int *leaving);
 
 /* Dispatcher, or the executor's own exit: the slot is free again.  died: it did not leave by itself. */
 extern void ujobs_slot_free(int index, uint32 generation, bool died);

@@ -36,6 +36,7 @@
 #include "worker/hand.h"
 #include "worker/lane.h"
 #include "worker/match.h"
+#include "worker/opening.h"
 #include "worker/scheduler.h"
 #include "worker/suspect.h"
 #include "worker/worker.h"
@@ -562,8 +563,8 @@ ujobs_dispatcher_main(Datum arg)
 {
 	birth(DatumGetObjectId(arg));
 	ujobs_crew_adopt();
-	set_state(UJOBS_ENGINE_RUNNING);
-	engine->no_worker = false;
+	if (!ujobs_opening_await(engine, database_name))
+		leave(UJOBS_ENGINE_DOWN);
 	hear_suspects();
 	for (;;)
 	{

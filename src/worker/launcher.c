@@ -25,6 +25,7 @@
 #include "utils/timestamp.h"
 
 #include "core/observe.h"
+#include "core/room.h"
 #include "core/shmem.h"
 #include "core/spawn.h"
 #include "core/wanted.h"
@@ -34,6 +35,8 @@
 
 #define LOOK_MS 30000			/* for databases that nothing announced */
 #define MAX_FAILURES 6
+#define ROOM_US 500000			/* until an executor has left, perhaps */
+#define NO_ROOM_US 5000000
 
 typedef struct Known
 {
@@ -41,6 +44,7 @@ typedef struct Known
 	bool		present;		/* seen in the last look */
 	bool		wanted;			/* among ujobs.databases */
 	bool		probed;			/* since it is wanted */
+	bool		asked;			/* somebody rang for it, and there was no room yet */
 	int			failures;
 	uint64		starts;			/* the engine's counter when it was last started */
 	TimestampTz not_before;
@@ -132,24 +136,62 @@ forget_absent(void)
 	}
 }
 
+static void
+complain(void)
+{
+	if (!complained)
+		ereport(LOG,
+				(errmsg("could not start a ujobs dispatcher: max_worker_processes is exhausted"),
+				 errhint("Raise max_worker_processes.")));
+	complained = true;
+}
+
+/*
+ * A known engine is started when it has room; those that lack it one at a
+ * time.  Whether an unknown database needs any is known when it was probed.
+ */
+static bool
+has_room(Known *k, const UjobsEngine *engine)
+{
+	static TimestampTz last_one = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	UjobsRoom	room;
+
+	k->not_before = now + ROOM_US;
+	if (engine->no_worker && now - last_one < ROOM_US)
+		return false;
+	room = ujobs_room_ask(UJOBS_ROOM_ENGINE - (engine->scheduler_pid != 0 ? 1 : 0));
+	if (room == UJOBS_ROOM_NONE)
+	{
+		if (!engine->no_worker)
+			complain();			/* else its dispatcher did */
+		k->not_before = now + NO_ROOM_US;
+	}
+	else if (room == UJOBS_ROOM_THERE)
+	{
+		last_one = now;
+		complained &= !engine->no_worker;
+	}
+	return room == UJOBS_ROOM_THERE;
+}
+
 static bool
 start_dispatcher(Known *k, UjobsEngine *engine, TimestampTz now)
 {
-	bool		started = ujobs_spawn_dispatcher(k->database, InvalidFullTransactionId, false);
+	bool		started = engine == NULL || has_room(k, engine);
 
+	if (started && !ujobs_spawn_dispatcher(k->database, InvalidFullTransactionId, false))
+	{
+		started = false;
+		k->not_before = now + (ujobs_room_ask(1) == UJOBS_ROOM_NONE ? NO_ROOM_US : ROOM_US);
+		complain();
+	}
 	if (!started)
 	{
-		if (!complained)
-			ereport(LOG,
-					(errmsg("could not start a ujobs dispatcher: max_worker_processes is exhausted"),
-					 errhint("Raise max_worker_processes.")));
-		complained = true;
 		if (engine != NULL)
 			engine->no_worker = true;
-		k->not_before = now + 10 * USECS_PER_SEC;
 		return false;
 	}
-	complained = false;
 	/* One that keeps dying is started with a growing pause. */
 	if (engine != NULL && k->probed && pg_atomic_read_u64(&engine->starts) == k->starts)
 		k->failures = Min(k->failures + 1, MAX_FAILURES);
@@ -168,14 +210,18 @@ is_due(const Known *k, const UjobsEngine *engine, bool rung, TimestampTz now, Ti
 	TimestampTz at = k->not_before;
 
 	if (engine == NULL)
-		return !k->probed;
+	{
+		if (!k->probed && at > now)
+			*wait = Min(*wait, at);
+		return !k->probed && at <= now;
+	}
 	if (engine->dispatcher_pid != 0)
 		return false;
 	if (engine->hold_until > now)
 		at = Max(at, engine->hold_until);
 	else if (rung)
 		return true;			/* somebody did something about it: no pause */
-	else if (engine->state == UJOBS_ENGINE_STOPPED || engine->state == UJOBS_ENGINE_PAUSED)
+	else if (!k->asked && (engine->state == UJOBS_ENGINE_STOPPED || engine->state == UJOBS_ENGINE_PAUSED))
 		return false;
 	if (at <= now)
 		return true;
@@ -198,7 +244,7 @@ keep_engines(bool rung)
 
 		if (k->wanted && is_due(k, engine, rung, now, &wait))
 		{
-			(void) start_dispatcher(k, engine, now);
+			k->asked = !start_dispatcher(k, engine, now);
 			wait = Min(wait, k->not_before);
 		}
 	}

@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "core/guc.h"
+#include "core/room.h"
 #include "core/slot.h"
 #include "core/spawn.h"
 #include "worker/crew.h"
@@ -22,7 +23,8 @@
 
 #define PATIENCE_US 5000
 #define RETRY_FULL_US 50000		/* all slots are taken: look again so soon */
-#define RETRY_NO_PROCESS_US 1000000
+#define SHORTAGE_US 5000000		/* so long no further process is tried than there are */
+#define SAY_AFTER 3				/* refusals in a row: before, one may just be leaving */
 #define EVICT_IDLE_US 200000	/* so long after the last one an idle executor is asked to leave */
 #define EVICT_BUSY_US 1000000	/* and a busy one, which may take its time */
 #define BIRTH_PATIENCE_US (INT64CONST(5) * USECS_PER_SEC)
@@ -34,6 +36,7 @@ typedef struct Role
 	TimestampTz waiting_since;	/* 0: no work waits */
 	TimestampTz not_before;
 	int			failures;
+	int			refused;		/* times in a row that no process was to be had */
 	bool		waits;			/* in this round */
 } Role;
 
@@ -158,39 +161,6 @@ find_idle(Oid role)
 	return index;
 }
 
-/*
- * Nobody idles, but a role has nobody: the largest crew gives one up after
- * its job.  When every role has one only, the one that did most gives way:
- * then roles and databases take turns.
- */
-static int
-find_surplus(Oid role)
-{
-	UjobsSlot	slot[UJOBS_MAX_SLOTS];
-	int			best = -1;
-	int			most = 1;
-
-	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
-		ujobs_slot_copy(i, &slot[i]);
-	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
-	{
-		int			n = 0;
-
-		if (slot[i].state == UJOBS_SLOT_FREE || slot[i].state == UJOBS_SLOT_STARTING || slot[i].leave)
-			continue;
-		for (int j = 0; j < UJOBS_MAX_SLOTS; j++)
-			n += slot[j].state != UJOBS_SLOT_FREE && slot[j].database == slot[i].database &&
-				slot[j].role == slot[i].role;
-		if (n > most || (n == 1 && most == 1 &&
-						 (best < 0 || slot[i].jobs_done > slot[best].jobs_done)))
-		{
-			best = i;
-			most = n;
-		}
-	}
-	return best;
-}
-
 static void
 make_room(Oid role, bool needed, TimestampTz now)
 {
@@ -201,11 +171,29 @@ make_room(Oid role, bool needed, TimestampTz now)
 		return;
 	index = find_idle(role);
 	if (index < 0 && needed && now - last_eviction >= EVICT_BUSY_US)
-		index = find_surplus(role);
+		index = ujobs_room_surplus();
 	if (index < 0)
 		return;
 	last_eviction = now;
 	ujobs_slot_ask_leave_for(index, MyDatabaseId, role);
+}
+
+/*
+ * max_worker_processes is exhausted.  Then those that there are shall be all,
+ * as if ujobs.max_workers said so, and roles and databases take turns.
+ */
+static void
+suffer_shortage(Role *r, bool needed, TimestampTz now)
+{
+	int			leaving;
+
+	ujobs_slot_limit(ujobs_slot_count(&leaving), SHORTAGE_US);
+	r->not_before = now + (RETRY_FULL_US << Min(r->refused, 5));
+	r->refused++;
+	make_room(r->role, needed, now);
+	next_look = Min(next_look, r->not_before);
+	if (needed && r->refused >= SAY_AFTER)
+		say_no_process(true);
 }
 
 void
@@ -241,12 +229,11 @@ ujobs_recruit(Oid role, bool needed, TimestampTz now)
 	if (!start_executor(index, generation, role))
 	{
 		ujobs_slot_free(index, generation, false);
-		r->not_before = now + RETRY_NO_PROCESS_US;
-		next_look = Min(next_look, r->not_before);
-		say_no_process(true);
+		suffer_shortage(r, needed, now);
 		return;
 	}
 	say_no_process(false);
+	r->refused = 0;
 	r->waiting_since = now;
 	ujobs_crew_born(index, generation, role);
 }

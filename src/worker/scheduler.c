@@ -20,6 +20,7 @@
 #include "core/guc.h"
 #include "core/identity.h"
 #include "core/observe.h"
+#include "core/room.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
 #include "model/ring.h"
@@ -57,7 +58,8 @@ ujobs_scheduler_ensure(UjobsEngine *of)
 		return;
 	tried_at = now;
 	ujobs_spawn_describe(&worker, "scheduler", ObjectIdGetDatum(MyDatabaseId));
-	(void) RegisterDynamicBackgroundWorker(&worker, NULL);
+	if (!RegisterDynamicBackgroundWorker(&worker, NULL))
+		(void) ujobs_room_ask(1);
 }
 
 void

@@ -1,0 +1,60 @@
+/*
+ * opening.c: the last thing before an engine works.
+ *
+ * The launcher starts dispatchers without knowing which databases have the
+ * extension, so each finds out here whether there is room for it (core/room.h):
+ * one after the other, under the control lock, because all count the same
+ * processes.
+ */
+#include "postgres.h"
+
+#include "utils/timestamp.h"
+
+#include "core/room.h"
+#include "worker/opening.h"
+#include "worker/worker.h"
+
+#define ROOM_MS 100				/* until an executor has left, perhaps */
+
+static bool
+take_room(UjobsEngine *engine, int wanted)
+{
+	LWLock	   *lock = ujobs_shmem_control()->lock;
+	bool		there;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	there = ujobs_room_is_there(wanted);
+	if (there)
+	{
+		engine->state = UJOBS_ENGINE_RUNNING;
+		engine->since = GetCurrentTimestamp();
+		engine->no_worker = false;
+	}
+	LWLockRelease(lock);
+	return there;
+}
+
+bool
+ujobs_opening_await(UjobsEngine *engine, const char *database_name)
+{
+	int			wanted = engine->scheduler_pid == 0 ? 1 : 0;
+
+	while (!take_room(engine, wanted))
+	{
+		bool		said = engine->no_worker;
+
+		engine->no_worker = true;
+		if (ujobs_room_ask(wanted) == UJOBS_ROOM_NONE)
+		{
+			if (!said)
+				ereport(LOG,
+						(errmsg("ujobs waits in database \"%s\": max_worker_processes is exhausted", database_name),
+						 errdetail("An engine needs two processes, and one must be left for executors."),
+						 errhint("Raise max_worker_processes.")));
+			return false;
+		}
+		ujobs_worker_wait(ROOM_MS);
+	}
+	(void) ujobs_room_ask(0);	/* keeps the scheduler's for it */
+	return true;
+}
