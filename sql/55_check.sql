@@ -80,6 +80,11 @@ begin atomic
      where j.state = 'l'
        and (l.job_id is null or not pg_catalog.isfinite(l.visible_at))
     union all
+    select 'lease_job', pg_catalog.format('job %s has a lease, but is not leased', l.job_id)
+      from ujobs_internal.lease l
+      left join ujobs_internal.job j on j.id = l.job_id
+     where j.state is distinct from 'l'
+    union all
     select 'job_twice', pg_catalog.format('job %s is both live and finished', j.id)
       from ujobs_internal.job j
       join ujobs_internal.job_history h on h.id = j.id

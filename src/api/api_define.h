@@ -26,6 +26,12 @@ extern void ujobs_options_read(FunctionCallInfo fcinfo, int first, UjobsDraft *d
 /* Refuses options that do not fit the draft's kind: UJ003. */
 extern void ujobs_options_check_kind(const UjobsDraft *draft, UjobsKind kind);
 
+/* Raises UJ003 for this option; the hint is a sentence. */
+pg_noreturn extern void ujobs_options_refuse(const char *option, const char *detail, const char *hint);
+
+/* Raises 22004 for an argument, or what it is, that is NULL. */
+pg_noreturn extern void ujobs_options_refuse_null(const char *what, const char *hint);
+
 /* A required text argument: 22004 when it is NULL. */
 extern char *ujobs_options_required(FunctionCallInfo fcinfo, int argument, const char *name);
 

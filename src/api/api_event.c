@@ -7,6 +7,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
+#include "api/api_define.h"
 #include "api/inside_grant.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -17,36 +18,17 @@ PG_FUNCTION_INFO_V1(ujobs_sql_publish_event);
 
 /* ---- arguments ---- */
 
-static void
-refuse_null(const char *argument, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("%s must not be null", argument),
-			 errhint("%s", hint)));
-}
-
-static void
-refuse_option(const char *option, const char *detail, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-			 errmsg("invalid value for option \"%s\"", option),
-			 errdetail("%s", detail),
-			 errhint("%s", hint)));
-}
-
 static const char *
 name_argument(FunctionCallInfo fcinfo)
 {
 	char	   *name;
 
 	if (PG_ARGISNULL(0))
-		refuse_null("event", "Name the event, such as 'order_paid'.");
+		ujobs_options_refuse_null("event", "Name the event, such as 'order_paid'.");
 	name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	if (name[0] == '\0' || strlen(name) > UJOBS_MAX_EVENT_BYTES)
-		refuse_option("event", psprintf("A name has 1 to %d bytes, this one has %zu.", UJOBS_MAX_EVENT_BYTES, strlen(name)),
-					  "Name the event, such as 'order_paid'; put data into the payload.");
+		ujobs_options_refuse("event", psprintf("A name has 1 to %d bytes, this one has %zu.", UJOBS_MAX_EVENT_BYTES, strlen(name)),
+							 "Name the event, such as 'order_paid'; put data into the payload.");
 	return name;
 }
 
@@ -59,8 +41,8 @@ match_argument(FunctionCallInfo fcinfo)
 		return NULL;
 	match = text_to_cstring(PG_GETARG_TEXT_PP(2));
 	if (strlen(match) > UJOBS_MAX_EVENT_BYTES)
-		refuse_option("match", psprintf("A match has at most %d bytes, this one has %zu.", UJOBS_MAX_EVENT_BYTES, strlen(match)),
-					  "Give the key that waiting jobs name; put data into the payload.");
+		ujobs_options_refuse("match", psprintf("A match has at most %d bytes, this one has %zu.", UJOBS_MAX_EVENT_BYTES, strlen(match)),
+							 "Give the key that waiting jobs name; put data into the payload.");
 	return match;
 }
 
@@ -70,11 +52,11 @@ ttl_argument(FunctionCallInfo fcinfo)
 	int64		ttl;
 
 	if (PG_ARGISNULL(3))
-		refuse_null("ttl", "Give the time for which the event can be found, such as '7 days'.");
+		ujobs_options_refuse_null("ttl", "Give the time for which the event can be found, such as '7 days'.");
 	ttl = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(3));
 	if (ttl < 0 || ttl == PG_INT64_MAX)
-		refuse_option("ttl", "A time to live is not negative and not infinite.",
-					  "Give the time for which the event can be found, such as '7 days'.");
+		ujobs_options_refuse("ttl", "A time to live is not negative and not infinite.",
+							 "Give the time for which the event can be found, such as '7 days'.");
 	return ttl;
 }
 
@@ -87,7 +69,7 @@ ujobs_sql_publish_event(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("ujobs.publish_event()");
 	event.name = name_argument(fcinfo);
 	if (PG_ARGISNULL(1))
-		refuse_null("payload", "Pass a jsonb value, such as '{}', or 'null' for JSON null.");
+		ujobs_options_refuse_null("payload", "Pass a jsonb value, such as '{}', or 'null' for JSON null.");
 	event.payload = PG_GETARG_JSONB_P(1);
 	event.match = match_argument(fcinfo);
 	event.expires_at = ujobs_clock_add(event.published_at, ttl_argument(fcinfo));

@@ -127,7 +127,7 @@ delay_argument(FunctionCallInfo fcinfo)
 	if (delay < 0)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-				 errmsg("invalid value for option \"delay\""),
+				 errmsg("option \"delay\" has an invalid value"),
 				 errdetail("A delay is not negative."),
 				 errhint("Give the time to wait, such as '5 minutes'.")));
 	return delay;

@@ -27,11 +27,7 @@ PG_FUNCTION_INFO_V1(ujobs_sql_set_queue);
 static void
 refuse(const char *option, const char *detail)
 {
-	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-			 errmsg("option \"%s\" has an invalid value", option),
-			 errdetail_internal("%s", detail),
-			 errhint("Give it such a value, or leave it out for no limit.")));
+	ujobs_options_refuse(option, detail, "Give it such a value, or leave it out for no limit.");
 }
 
 /* 0 = none. */

@@ -17,6 +17,7 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
+#include "api/api_define.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "run/step.h"
@@ -77,22 +78,9 @@ jsonb_argument(FunctionCallInfo fcinfo, int n)
 }
 
 static void
-refuse_null(const char *what, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("%s must not be null", what),
-			 errhint("%s", hint)));
-}
-
-static void
 refuse_interval(const char *option, const char *detail)
 {
-	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-			 errmsg("invalid value for option \"%s\"", option),
-			 errdetail("%s", detail),
-			 errhint("Give a time to wait, such as '3 days'.")));
+	ujobs_options_refuse(option, detail, "Give a time to wait, such as '3 days'.");
 }
 
 /* Now plus the interval, by the calendar of the session's time zone. */
@@ -154,7 +142,7 @@ step_run(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 
 	/* With three arguments a forgotten one looks like the others. */
 	if (PG_NARGS() == 3 && PG_ARGISNULL(2))
-		refuse_null("args", "To take the result, write CALL ujobs.step_run(name, command, NULL, result).");
+		ujobs_options_refuse_null("args", "To take the result, write CALL ujobs.step_run(name, command, NULL, result).");
 	output = ujobs_step_run(call, text_argument(fcinfo, 0), text_argument(fcinfo, 1),
 							has_args ? jsonb_argument(fcinfo, 2) : NULL);
 	return inout(fcinfo, output);
@@ -210,10 +198,10 @@ step_sleep(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 	Interval   *duration;
 
 	if (PG_ARGISNULL(n))
-		refuse_null("duration", "Give the time to sleep, such as '3 days'.");
+		ujobs_options_refuse_null("duration", "Give the time to sleep, such as '3 days'.");
 	duration = PG_GETARG_INTERVAL_P(n);
 	if (n == 1 && PG_ARGISNULL(0))
-		refuse_null("a step's name", "Give each step of a job a name of its own.");
+		ujobs_options_refuse_null("a step's name", "Give each step of a job a name of its own.");
 	ujobs_step_sleep(call, n == 1 ? text_argument(fcinfo, 0) : NULL, interval_words(duration),
 					 instant_after(duration, "duration"));
 	PG_RETURN_VOID();
@@ -229,9 +217,9 @@ static Datum
 step_sleep_until(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 {
 	if (PG_ARGISNULL(0))
-		refuse_null("a step's name", "Give each step of a job a name of its own.");
+		ujobs_options_refuse_null("a step's name", "Give each step of a job a name of its own.");
 	if (PG_ARGISNULL(1))
-		refuse_null("wake_at", "Give the instant at which the job goes on.");
+		ujobs_options_refuse_null("wake_at", "Give the instant at which the job goes on.");
 	if (TIMESTAMP_NOT_FINITE(PG_GETARG_TIMESTAMPTZ(1)))
 		refuse_interval("wake_at", "It never comes, or is infinitely long ago.");
 	ujobs_step_sleep(call, text_argument(fcinfo, 0), NULL, PG_GETARG_TIMESTAMPTZ(1));
@@ -259,7 +247,7 @@ step_wait_for_event(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 	};
 
 	if (event == NULL)
-		refuse_null("event", "Name the event to wait for.");
+		ujobs_options_refuse_null("event", "Name the event to wait for.");
 	ujobs_step_check_event(event, match);
 	return inout(fcinfo, ujobs_step_wait(call, text_argument(fcinfo, 0), &wait));
 }
@@ -276,7 +264,7 @@ step_wait_for_job(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 	UjobsStepWait wait = {.deadline = PG_NARGS() > 2 ? deadline_argument(fcinfo, 2) : DT_NOEND};
 
 	if (PG_ARGISNULL(1))
-		refuse_null("job_id", "Give the id that ujobs.enqueue returned.");
+		ujobs_options_refuse_null("job_id", "Give the id that ujobs.enqueue returned.");
 	wait.child_id = PG_GETARG_INT64(1);
 	return inout(fcinfo, ujobs_step_wait(call, text_argument(fcinfo, 0), &wait));
 }

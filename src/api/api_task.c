@@ -40,16 +40,6 @@ PG_FUNCTION_INFO_V1(ujobs_sql_fire_due_tasks);
 
 /* ---- the options ---- */
 
-static void
-refuse_option(const char *option, const char *detail, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-			 errmsg("option \"%s\" has an invalid value", option),
-			 errdetail("%s", detail),
-			 errhint("%s", hint)));
-}
-
 /* As whom the task enqueues: whoever changes it does not become its owner. */
 static Oid
 role_of(const UjobsTask *task)
@@ -66,7 +56,7 @@ static void
 check_entries(const char *task, Oid role, const UjobsTaskEntry *entries, int n)
 {
 	if (n == 0)
-		refuse_option("enqueue", "The list is empty.", "Name at least one job, such as [[\"send_digest\", {}]].");
+		ujobs_options_refuse("enqueue", "The list is empty.", "Name at least one job, such as [[\"send_digest\", {}]].");
 	for (int i = 0; i < n; i++)
 	{
 		const UjobsDefinition *definition = ujobs_define_find(entries[i].job);
@@ -91,9 +81,9 @@ read_what(FunctionCallInfo fcinfo, UjobsTask *task)
 	int			n;
 
 	if (PG_ARGISNULL(3) == PG_ARGISNULL(4))
-		refuse_option(PG_ARGISNULL(3) ? "enqueue" : "enqueue_fn",
-					  PG_ARGISNULL(3) ? "Neither enqueue nor enqueue_fn is given." : "Both enqueue and enqueue_fn are given.",
-					  "Give one of them.");
+		ujobs_options_refuse(PG_ARGISNULL(3) ? "enqueue" : "enqueue_fn",
+							 PG_ARGISNULL(3) ? "Neither enqueue nor enqueue_fn is given." : "Both enqueue and enqueue_fn are given.",
+							 "Give one of them.");
 	if (!PG_ARGISNULL(4))
 	{
 		task->enqueue_fn = ujobs_task_function_resolve(text_to_cstring(PG_GETARG_TEXT_PP(4)));
@@ -110,10 +100,10 @@ read_catch_up(FunctionCallInfo fcinfo, UjobsTask *task)
 	char	   *policy = PG_ARGISNULL(5) ? pstrdup("skip") : text_to_cstring(PG_GETARG_TEXT_PP(5));
 
 	if (!ujobs_task_catch_up_read(policy, &task->catch_up))
-		refuse_option("catch_up", psprintf("\"catch_up\" is \"%s\".", policy), "Pass 'skip', 'run-once' or 'run-all'.");
+		ujobs_options_refuse("catch_up", psprintf("\"catch_up\" is \"%s\".", policy), "Pass 'skip', 'run-once' or 'run-all'.");
 	task->max_catch_up = PG_ARGISNULL(6) ? 10 : PG_GETARG_INT32(6);
 	if (task->max_catch_up < 1)
-		refuse_option("max_catch_up", psprintf("\"max_catch_up\" is %d.", task->max_catch_up), "Pass 1 or more.");
+		ujobs_options_refuse("max_catch_up", psprintf("\"max_catch_up\" is %d.", task->max_catch_up), "Pass 1 or more.");
 }
 
 /* The key of an occurrence begins with the name. */

@@ -19,6 +19,8 @@
 #include "core/identity.h"
 #include "core/wanted.h"
 #include "model/state.h"
+#include "run/course.h"
+#include "store/definition_store.h"
 #include "store/history_store.h"
 #include "store/home_store.h"
 
@@ -171,6 +173,18 @@ explain_workers(const UjobsJobFacts *f)
 	return blocked(NULL, NULL);
 }
 
+/* Until an executor finds out and suspends the job; reason NULL when nothing is missing. */
+static Explanation
+explain_owner(const UjobsJobFacts *f)
+{
+	const UjobsDefinition *definition = f->external ? NULL : ujobs_definition_by_id(f->definition_id);
+	char	   *missing = definition == NULL ? NULL : ujobs_course_missing_owner(definition, true);
+
+	if (missing == NULL)
+		return blocked(NULL, NULL);
+	return blocked(f->definition, psprintf("waiting: %s", missing));
+}
+
 /* What holds back a job that is due; reason NULL when nothing does. */
 static Explanation
 explain_due(const UjobsJobFacts *f)
@@ -181,7 +195,9 @@ explain_due(const UjobsJobFacts *f)
 		return blocked(NULL, "waiting: its definition was dropped, so the engine will cancel it");
 	if (f->queue_paused)
 		return blocked(f->queue, psprintf("waiting: queue \"%s\" is paused", f->queue));
-	e = explain_engine();
+	e = explain_owner(f);
+	if (e.reason == NULL)
+		e = explain_engine();
 	if (e.reason == NULL)
 		e = explain_limits(f);
 	if (e.reason == NULL)

@@ -37,14 +37,30 @@ enum
 	ARG_DESCRIPTION
 };
 
-static void
-refuse(const char *option, const char *value, const char *takes)
+void
+ujobs_options_refuse(const char *option, const char *detail, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 			 errmsg("option \"%s\" has an invalid value", option),
-			 errdetail("\"%s\" is %s; it takes %s.", option, value, takes),
-			 errhint("Give it such a value, or leave it out for the default.")));
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
+void
+ujobs_options_refuse_null(const char *what, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+			 errmsg("%s must not be null", what),
+			 errhint("%s", hint)));
+}
+
+static void
+refuse(const char *option, const char *value, const char *takes)
+{
+	ujobs_options_refuse(option, psprintf("\"%s\" is %s; it takes %s.", option, value, takes),
+						 "Give it such a value, or leave it out for the default.");
 }
 
 char *

@@ -30,16 +30,6 @@ text_argument(FunctionCallInfo fcinfo, int n)
 	return PG_ARGISNULL(n) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(n));
 }
 
-static void
-option_error(const char *option, const char *detail, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-			 errmsg("invalid value for option \"%s\"", option),
-			 errdetail_internal("%s", detail),
-			 errhint("%s", hint)));
-}
-
 /* ---- may it be enqueued ---- */
 
 static const UjobsDefinition *
@@ -101,13 +91,13 @@ run_at_from_delay(TimestampTz now, Interval *delay)
 	int64		us = ujobs_clock_interval_us(delay);
 
 	if (us < 0)
-		option_error("delay", "It is negative.",
-					 "Pass a delay of zero or more, or run_at for an instant in the past.");
+		ujobs_options_refuse("delay", "It is negative.",
+							 "Pass a delay of zero or more, or run_at for an instant in the past.");
 
 	/* Months and years may be longer than their 30 and 360 days. */
 	if (TIMESTAMP_NOT_FINITE(ujobs_clock_add(ujobs_clock_add(now, us), us / 50)))
-		option_error("delay", "It is infinite, or reaches beyond the last timestamp.",
-					 "Pass a shorter delay.");
+		ujobs_options_refuse("delay", "It is infinite, or reaches beyond the last timestamp.",
+							 "Pass a shorter delay.");
 	return DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
 												   TimestampTzGetDatum(now),
 												   IntervalPGetDatum(delay)));
@@ -117,13 +107,13 @@ static TimestampTz
 run_at_argument(FunctionCallInfo fcinfo, int run_at, int delay, TimestampTz now)
 {
 	if (!PG_ARGISNULL(run_at) && !PG_ARGISNULL(delay))
-		option_error("delay", "Both run_at and delay are given.", "Pass one of them.");
+		ujobs_options_refuse("delay", "Both run_at and delay are given.", "Pass one of them.");
 	if (!PG_ARGISNULL(delay))
 		return run_at_from_delay(now, PG_GETARG_INTERVAL_P(delay));
 	if (PG_ARGISNULL(run_at))
 		return now;
 	if (TIMESTAMP_NOT_FINITE(PG_GETARG_TIMESTAMPTZ(run_at)))
-		option_error("run_at", "It is infinite.", "Pass a finite instant.");
+		ujobs_options_refuse("run_at", "It is infinite.", "Pass a finite instant.");
 	return PG_GETARG_TIMESTAMPTZ(run_at);
 }
 
@@ -135,9 +125,9 @@ queue_argument(FunctionCallInfo fcinfo, int n, const UjobsDefinition *definition
 	if (queue == NULL)
 		return definition->queue;
 	if (*queue == '\0' || strlen(queue) > UJOBS_MAX_NAME_BYTES)
-		option_error("queue",
-					 psprintf("The name has %zu bytes.", strlen(queue)),
-					 "Pass a name of 1 to 63 bytes.");
+		ujobs_options_refuse("queue",
+							 psprintf("The name has %zu bytes.", strlen(queue)),
+							 "Pass a name of 1 to 63 bytes.");
 	return queue;
 }
 
@@ -150,8 +140,8 @@ priority_argument(FunctionCallInfo fcinfo, int n, const UjobsDefinition *definit
 		return definition->priority;
 	priority = PG_GETARG_INT32(n);
 	if (priority < PG_INT16_MIN || priority > PG_INT16_MAX)
-		option_error("priority", psprintf("It is %d.", priority),
-					 "Pass a number from -32768 (first) to 32767 (last).");
+		ujobs_options_refuse("priority", psprintf("It is %d.", priority),
+							 "Pass a number from -32768 (first) to 32767 (last).");
 	return (int16) priority;
 }
 
@@ -159,8 +149,8 @@ static const char *
 tenant_checked(const char *tenant)
 {
 	if (tenant != NULL && strlen(tenant) > UJOBS_MAX_TENANT_BYTES)
-		option_error("tenant", psprintf("It has %zu bytes.", strlen(tenant)),
-					 "Pass at most 200 bytes, or '' for none.");
+		ujobs_options_refuse("tenant", psprintf("It has %zu bytes.", strlen(tenant)),
+							 "Pass at most 200 bytes, or '' for none.");
 	return tenant;
 }
 
@@ -172,11 +162,11 @@ key_argument(FunctionCallInfo fcinfo, int n)
 	if (key == NULL)
 		return NULL;
 	if (*key == '\0')
-		option_error("idempotency_key", "It is empty.",
-					 "Pass a key, or NULL for the one of the definition's template.");
+		ujobs_options_refuse("idempotency_key", "It is empty.",
+							 "Pass a key, or NULL for the one of the definition's template.");
 	if (strlen(key) > UJOBS_MAX_KEY_BYTES)
-		option_error("idempotency_key", psprintf("It has %zu bytes.", strlen(key)),
-					 "Pass at most 1000 bytes, such as an id or a digest.");
+		ujobs_options_refuse("idempotency_key", psprintf("It has %zu bytes.", strlen(key)),
+							 "Pass at most 1000 bytes, such as an id or a digest.");
 	return key;
 }
 
@@ -190,8 +180,8 @@ on_conflict_argument(FunctionCallInfo fcinfo, int n)
 	if (strcmp(word, "error") == 0)
 		return UJOBS_CONFLICT_ERROR;
 	if (strcmp(word, "replace") != 0)
-		option_error("on_conflict", psprintf("It is \"%s\".", word),
-					 "Pass 'dedupe', 'error' or 'replace'.");
+		ujobs_options_refuse("on_conflict", psprintf("It is \"%s\".", word),
+							 "Pass 'dedupe', 'error' or 'replace'.");
 	return UJOBS_CONFLICT_REPLACE;
 }
 
@@ -207,9 +197,9 @@ traceparent_argument(FunctionCallInfo fcinfo, int n)
 		return NULL;
 	fault = ujobs_traceparent_fault(text);
 	if (fault != NULL)
-		option_error(given != NULL ? "traceparent" : "ujobs.traceparent",
-					 psprintf("\"%s\" %s.", text, fault),
-					 "Pass a W3C traceparent such as '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', or '' for none.");
+		ujobs_options_refuse(given != NULL ? "traceparent" : "ujobs.traceparent",
+							 psprintf("\"%s\" %s.", text, fault),
+							 "Pass a W3C traceparent such as '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', or '' for none.");
 	return text;
 }
 
@@ -261,8 +251,8 @@ actor_member(Jsonb *actor, const char *name)
 	if (value.type == jbvString)
 		return pnstrdup(value.val.string.val, value.val.string.len);
 	if (value.type == jbvBinary)
-		option_error("actor", psprintf("Its member \"%s\" is an object or an array.", name),
-					 "Give the member as a string, a number or null.");
+		ujobs_options_refuse("actor", psprintf("Its member \"%s\" is an object or an array.", name),
+							 "Give the member as a string, a number or null.");
 	if (value.type == jbvBool)
 		return value.val.boolean ? "true" : "false";
 	return DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
@@ -272,8 +262,8 @@ void
 ujobs_enqueue_call_actor(UjobsEnqueueCall *call, Jsonb *actor)
 {
 	if (!JB_ROOT_IS_OBJECT(actor))
-		option_error("actor", "It is not a JSON object.",
-					 "Pass an object such as {\"orgId\": \"acme\", \"id\": \"user-1\"}.");
+		ujobs_options_refuse("actor", "It is not a JSON object.",
+							 "Pass an object such as {\"orgId\": \"acme\", \"id\": \"user-1\"}.");
 	if (call->tenant == NULL)
 		call->tenant = tenant_checked(actor_member(actor, "orgId"));
 	if (call->options.enqueued_by == NULL)

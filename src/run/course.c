@@ -30,9 +30,8 @@ chart(const UjobsDefinition *definition, UjobsCourse *course)
 	strlcpy(course->name, definition->name, sizeof(course->name));
 }
 
-/* Why the owner's jobs cannot run, here or in a session to be made; NULL when they can. */
-static char *
-missing_owner(const UjobsDefinition *definition, bool needs_session)
+char *
+ujobs_course_missing_owner(const UjobsDefinition *definition, bool needs_session)
 {
 	HeapTuple	tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(definition->owner));
 	bool		may_login;
@@ -62,7 +61,7 @@ ujobs_course_plan(const UjobsJob *job, UjobsCourse *course, UjobsVerdict *verdic
 	}
 	chart(definition, course);
 	foreign = definition->owner != GetUserId();
-	missing = missing_owner(definition, foreign);
+	missing = ujobs_course_missing_owner(definition, foreign);
 	if (missing == NULL && foreign)
 		return UJOBS_COURSE_FOREIGN;
 	if (missing == NULL && ujobs_handler_find(definition, &course->handler, &missing))

@@ -25,6 +25,12 @@ typedef enum UjobsCoursePlan
 } UjobsCoursePlan;
 
 /*
+ * Why the owner's jobs cannot run, here or (needs_session) in a session to be
+ * made; NULL when they can.
+ */
+extern char *ujobs_course_missing_owner(const UjobsDefinition *definition, bool needs_session);
+
+/*
  * The caller holds a transaction with an active snapshot.  Memory from the
  * current context.  Raises 42501 when the owner may not execute the handler,
  * which is a failure of the attempt.

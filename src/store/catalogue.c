@@ -332,7 +332,12 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"    delete from ujobs_internal.job j\n"
 		"     where definition_id = $1\n"
 		"    returning " GONE_COLUMNS ",\n"
-		"              j.attempt, j.last_error, j.started_at),\n"
+		"              j.attempt, j.last_error, j.started_at, j.state as was),\n"
+		"leases as (\n"
+		"    delete from ujobs_internal.lease l\n"
+		"     using gone\n"
+		"     where l.job_id = gone.id\n"
+		"       and gone.was = 'l'),\n"
 		WEIGHED_STEPS
 		"       and (" FOLD_FITS " or not $2)),\n"
 		"kept as (\n"

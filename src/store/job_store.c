@@ -16,8 +16,8 @@
 #include "core/tally.h"
 #include "core/wakeup.h"
 #include "model/state.h"
-#include "store/catalogue.h"
 #include "store/announce.h"
+#include "store/catalogue.h"
 #include "store/job_store.h"
 #include "store/row.h"
 

@@ -17,8 +17,8 @@
 #include "core/query.h"
 #include "core/table.h"
 #include "core/wakeup.h"
-#include "store/catalogue.h"
 #include "store/announce.h"
+#include "store/catalogue.h"
 #include "store/lease_store.h"
 #include "store/row.h"
 
