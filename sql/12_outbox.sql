@@ -52,6 +52,9 @@ create table ujobs_internal.outbox (
         autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_analyze_scale_factor = 0.2);
 create index outbox_sink on ujobs_internal.outbox (sink_id, id);
 create index outbox_parked on ujobs_internal.outbox (sink_id) where parked;
+-- id + 0 is the id in the eyes of this index alone: what asks for the rows of
+-- a key before another one must not be planned over a range of ids.
+create index outbox_key on ujobs_internal.outbox (sink_id, key, (id + 0)) where key is not null;
 
 -- Messages that were delivered, until ujobs.retention is over.
 create table ujobs_internal.outbox_published (

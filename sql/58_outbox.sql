@@ -25,8 +25,8 @@ select o.id,
                        from ujobs_internal.outbox e
                       where e.sink_id = o.sink_id
                         and e.key = o.key
-                        and e.id < o.id
-                      order by e.sink_id, e.key, e.id
+                        and e.id + 0 < o.id
+                      order by e.id + 0
                       limit 1) b on true;
 
 create view ujobs_internal.outbox_row with (security_barrier) as

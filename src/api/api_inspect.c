@@ -171,7 +171,8 @@ ujobs_sql_workers(PG_FUNCTION_ARGS)
 		[UJOBS_PROCESS_LAUNCHER] = "launcher",
 		[UJOBS_PROCESS_DISPATCHER] = "dispatcher",
 		[UJOBS_PROCESS_SCHEDULER] = "scheduler",
-		[UJOBS_PROCESS_EXECUTOR] = "executor"
+		[UJOBS_PROCESS_EXECUTOR] = "executor",
+		[UJOBS_PROCESS_RELAY] = "relay"
 	};
 	UjobsProcess *process = palloc(UJOBS_CENSUS_MAX * sizeof(UjobsProcess));
 	int			n = ujobs_census_take(process);

@@ -75,6 +75,10 @@ take_engine(UjobsEngine *engine, UjobsProcess *out)
 	process.pid = engine->scheduler_pid;
 	if (process.pid != 0)
 		out[n++] = process;
+	process.kind = UJOBS_PROCESS_RELAY;
+	process.pid = engine->relay_pid;
+	if (process.pid != 0)
+		out[n++] = process;
 	return n;
 }
 

@@ -14,7 +14,8 @@ typedef enum UjobsProcessKind
 	UJOBS_PROCESS_LAUNCHER,
 	UJOBS_PROCESS_DISPATCHER,
 	UJOBS_PROCESS_SCHEDULER,
-	UJOBS_PROCESS_EXECUTOR
+	UJOBS_PROCESS_EXECUTOR,
+	UJOBS_PROCESS_RELAY
 } UjobsProcessKind;
 
 typedef struct UjobsProcess
@@ -33,7 +34,7 @@ typedef struct UjobsProcess
 	uint64		memory;			/* bytes allocated, 0 = not known */
 } UjobsProcess;
 
-#define UJOBS_CENSUS_MAX (1 + 2 * UJOBS_MAX_ENGINES + UJOBS_MAX_SLOTS)
+#define UJOBS_CENSUS_MAX (1 + 3 * UJOBS_MAX_ENGINES + UJOBS_MAX_SLOTS)
 
 /* Fills out[UJOBS_CENSUS_MAX] with the processes of the cluster; returns their number. */
 extern int	ujobs_census_take(UjobsProcess *out);

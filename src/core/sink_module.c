@@ -23,6 +23,7 @@
 #include "core/sink_module.h"
 
 #define DEFAULT_TIMEOUT_MS 10000
+#define DEFAULT_ATTEMPTS 20
 #define MAX_TIMEOUT_MS (10 * 60 * 1000)
 #define MAX_PAIRS 64
 #define NATS_MAX_PAYLOAD (1024 * 1024)	/* of a server's default */
@@ -206,7 +207,8 @@ ujobs_sink_pairs(Jsonb *object, int *n)
 static bool
 is_ours(const char *name)
 {
-	return strcmp(name, "check") == 0 || strcmp(name, "maxPayload") == 0 || strcmp(name, "timeout") == 0;
+	return strcmp(name, "check") == 0 || strcmp(name, "maxPayload") == 0 || strcmp(name, "timeout") == 0 ||
+		strcmp(name, "attempts") == 0;
 }
 
 static const char *
@@ -267,6 +269,20 @@ ujobs_sink_max_payload(const char *kind, Jsonb *options)
 	if (bytes < 1 || bytes > MOST_PAYLOAD)
 		refuse("maxPayload", given, "Give a number of bytes, from 1 to 67108864.");
 	return bytes;
+}
+
+int
+ujobs_sink_attempts(Jsonb *options)
+{
+	int			n;
+	UjobsSinkPair *pairs = ujobs_sink_pairs(options, &n);
+	const char *given = find(pairs, n, "attempts");
+
+	if (given == NULL)
+		return DEFAULT_ATTEMPTS;
+	if (strspn(given, "0123456789") != strlen(given) || strlen(given) > 6 || atoi(given) < 1)
+		refuse("attempts", given, "Give a number from 1 to 999999.");
+	return atoi(given);
 }
 
 bool

@@ -23,8 +23,8 @@ extern const char *ujobs_sink_module_package(const char *kind);
 
 /*
  * Options and secrets as a module takes them, flattened, in UTF-8, all of it
- * in the current context.  What the core reads itself (check, maxPayload,
- * timeout) is left out.  `stop` is the caller's.  Raises UJ003 when a value is
+ * in the current context.  What the core reads itself (attempts, check,
+ * maxPayload, timeout) is left out.  `stop` is the caller's.  Raises UJ003 when a value is
  * not a string, a number or a boolean.
  */
 typedef struct UjobsSinkFacts
@@ -43,6 +43,9 @@ extern const char *ujobs_sink_unknown_secret(const UjobsSinkModule *module, cons
 
 /* The greatest payload that a publisher may write, in bytes of JSON text. */
 extern int64 ujobs_sink_max_payload(const char *kind, Jsonb *options);
+
+/* After how many tries that count a message is parked. */
+extern int	ujobs_sink_attempts(Jsonb *options);
 
 /* Is the option "check" true? */
 extern bool ujobs_sink_wants_check(Jsonb *options);

@@ -161,6 +161,8 @@ publish_to_relay(void)
 	lower_outbox(my_engine, note_outbox);
 	pg_memory_barrier();
 	ujobs_wakeup_ring(&my_engine->relay_latch);
+	if (note_relay && my_engine->relay_pid == 0)
+		ujobs_wakeup_ring(&my_engine->dispatcher_latch);	/* now there may be something for one to do */
 }
 
 static void

@@ -133,7 +133,6 @@ typedef struct UjobsNatsRound
 	natsMsg    *(*compose) (void *context, int i, const char *reply);
 	void		(*answer) (void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply);
 	void	   *context;
-	bool		may_end;		/* after half of the timeout: the rest is not sent at all */
 } UjobsNatsRound;
 
 extern bool ujobs_nats_round_prepare(UjobsNats *nats, UjobsSinkError *error);

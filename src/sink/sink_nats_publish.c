@@ -257,17 +257,15 @@ house(Publishing *publishing, int n)
 static bool
 publish(Publishing *publishing, int n, UjobsSinkError *error)
 {
-	UjobsNatsRound round = {.n = n, .compose = compose, .answer = answer, .context = publishing, .may_end = true};
-	int			rounds;
+	UjobsNatsRound round = {.n = n, .compose = compose, .answer = answer, .context = publishing};
+	int			rounds = 0;
 
-	for (rounds = 0; rounds < MOST_ROUNDS; rounds++)
+	do
 	{
 		if (!ujobs_nats_round_run(publishing->nats, &round, error))
 			return false;
-		if (!house(publishing, n))
-			return !publishing->shortage;
-	}
-	return ujobs_option_fail(error, "a stream takes the subject but does not answer");
+	} while (house(publishing, n) && ++rounds < MOST_ROUNDS);
+	return !publishing->shortage;
 }
 
 bool
@@ -288,6 +286,12 @@ ujobs_nats_publish(void *connection, UjobsSinkMessage *messages, int n, UjobsSin
 		check_message(nats, &messages[i]);
 	}
 	good = publish(&publishing, n, error);
+	for (i = 0; good && i < n; i++)
+	{
+		if (!publishing.homeless[i] && messages[i].fate != UJOBS_SINK_UNTRIED)
+			continue;
+		good = ujobs_option_fail(error, "no stream answers for subject \"%.200s\"", messages[i].topic);
+	}
 	free(publishing.homeless);
 	return good;
 }

@@ -135,15 +135,6 @@ close_nobodies(Flight *flight)
 	flight->nobody = 0;
 }
 
-/* Would more questions leave too little time for their answers? */
-static bool
-is_late(const Flight *flight)
-{
-	const UjobsNats *nats = flight->nats;
-
-	return flight->round->may_end && ujobs_option_now() > nats->deadline - nats->options->timeout_ms / 2;
-}
-
 /* As many as may be in flight; at least one. */
 static natsStatus
 send_more(Flight *flight)
@@ -155,9 +146,6 @@ send_more(Flight *flight)
 	{
 		int			i = flight->next;
 		natsStatus	status;
-
-		if (is_late(flight))
-			break;
 
 		snprintf(reply, sizeof(reply), "%s.%llu.%d", flight->nats->inbox, (unsigned long long) flight->nats->round, i);
 		flight->open[i] = flight->round->compose(flight->round->context, i, reply);

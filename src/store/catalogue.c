@@ -28,6 +28,15 @@
 	"select s.id, s.revision, s.name, s.kind, s.options, x.secret\n" \
 	"  from ujobs_internal.sink s\n" \
 	"  left join ujobs_internal.sink_secret x on x.sink_id = s.id\n"
+/* A row of the outbox as the relay reads it; what is not ready comes without its body. */
+#define RELAY_COLUMNS \
+	"o.id, case when o.parked then 'infinity' else o.due_at end, o.ready, o.attempts, o.is_job,\n" \
+	"       case when o.ready then o.message_id::text end, case when o.ready then o.topic end,\n" \
+	"       o.key, case when o.ready then o.headers end,\n" \
+	"       case when o.ready then o.payload::text end\n"
+
+/* Compressed, so a sum of it is no more than a rough bound. */
+#define RELAY_BYTES "pg_column_size(o.payload)"
 
 /* What a history row takes over from the live row; the rest differs by outcome. */
 #define KEPT_COLUMNS \
@@ -1550,24 +1559,6 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"returning id",
 		9, {INT4OID, TIMESTAMPTZOID, OIDOID, BOOLOID, UUIDARRAYOID, TEXTOID, TEXTOID, JSONBOID, JSONBARRAYOID}
 	},
-	[UJOBS_SQL_OUTBOX_READ] = {
-		"outbox_read",
-		"/* ujobs:outbox_read */\n"
-		"select id, due_at, attempts, parked, is_job, message_id::text, topic, key, headers, payload\n"
-		"  from (select o.id, o.due_at, o.attempts, o.parked, o.is_job, o.message_id, o.topic, o.key,\n"
-		"               case when o.ready then o.headers end as headers,\n"
-		"               case when o.ready then o.payload::text end as payload,\n"
-		"               sum(o.bytes) over (order by o.id rows unbounded preceding) - o.bytes as before\n"
-		"          from (select *, case when due_at <= $3 and not parked then pg_column_size(payload) else 100 end as bytes,\n"
-		"                       due_at <= $3 and not parked as ready\n"
-		"                  from ujobs_internal.outbox\n"
-		"                 where sink_id = $1\n"
-		"                   and id > $2\n"
-		"                 order by id\n"
-		"                 limit $4) o) p\n"
-		" where before < $5",
-		5, {INT4OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID}
-	},
 	[UJOBS_SQL_OUTBOX_DELIVERED] = {
 		"outbox_delivered",
 		"/* ujobs:outbox_delivered */\n"
@@ -1689,6 +1680,71 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"                                order by taken_at\n"
 		"                                limit $2))",
 		2, {TIMESTAMPTZOID, INT8OID}
+	},
+
+	/* relay_store */
+	[UJOBS_SQL_RELAY_READ] = {
+		"relay_read",
+		"/* ujobs:relay_read */\n"
+		"select " RELAY_COLUMNS
+		"  from (select o.*, sum(o.bytes) over (order by o.id rows unbounded preceding) - o.bytes as bytes_before\n"
+		"          from (select o.*,\n"
+		"                       " RELAY_BYTES " as bytes,\n"
+		"                       o.due_at <= $4\n"
+		"                       and not o.parked\n"
+		"                       and (o.key is null\n"
+		"                            or not exists (select\n"
+		"                                             from ujobs_internal.outbox e\n"
+		"                                            where e.sink_id = o.sink_id\n"
+		"                                              and e.key = o.key\n"
+		"                                              and e.id + 0 >= $3\n"
+		"                                              and e.id + 0 < o.id)) as ready\n"
+		"                  from ujobs_internal.outbox o\n"
+		"                 where o.sink_id = $1\n"
+		"                   and o.id > $2\n"
+		"                 order by o.sink_id, o.id\n"
+		"                 limit $5) o) o\n"
+		" where o.bytes_before < $6\n"
+		" order by o.id",
+		6, {INT4OID, INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID}
+	},
+	[UJOBS_SQL_RELAY_READ_KEYS] = {
+		"relay_read_keys",
+		"/* ujobs:relay_read_keys */\n"
+		"select " RELAY_COLUMNS
+		"  from (select o.*, sum(o.bytes) over (order by o.id rows unbounded preceding) - o.bytes < $4 as ready\n"
+		"          from (select o.*, " RELAY_BYTES " as bytes\n"
+		"                  from unnest($5) as k (key)\n"
+		"                 cross join lateral (select *\n"
+		"                                       from ujobs_internal.outbox o\n"
+		"                                      where o.sink_id = $1\n"
+		"                                        and o.key = k.key\n"
+		"                                        and o.id + 0 >= $2\n"
+		"                                      order by o.id + 0\n"
+		"                                      limit 1) o\n"
+		"                 where o.due_at <= $3\n"
+		"                   and not o.parked) o) o\n"
+		" order by o.id",
+		5, {INT4OID, INT8OID, TIMESTAMPTZOID, INT8OID, TEXTARRAYOID}
+	},
+	[UJOBS_SQL_RELAY_ROOM] = {
+		"relay_room",
+		"/* ujobs:relay_room */\n"
+		"select $2 - count(*)\n"
+		"  from (select\n"
+		"          from ujobs_internal.definition d\n"
+		"         cross join lateral (select\n"
+		"                               from ujobs_internal.job j\n"
+		"                              where j.definition_id = d.id\n"
+		"                                and j.queue = $1\n"
+		"                                and j.due_at <= $3\n"
+		"                              limit $2) j\n"
+		"         limit $2) r\n"
+		"having not exists (select\n"
+		"                     from ujobs_internal.queue q\n"
+		"                    where q.name = $1\n"
+		"                      and q.paused)",
+		3, {TEXTOID, INT8OID, TIMESTAMPTZOID}
 	},
 
 	/* keeping_store */

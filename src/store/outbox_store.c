@@ -83,52 +83,6 @@ ujobs_outbox_write(const UjobsOutboxMessage *message, Jsonb *const *payloads, co
 
 /* ---- the relay ---- */
 
-static char *
-utf8(char *text)
-{
-	return text == NULL ? NULL : pg_server_to_any(text, strlen(text), PG_UTF8);
-}
-
-static void
-decode(const UjobsResult *r, int i, MemoryContext into, UjobsOutboxRow *row)
-{
-	MemoryContext old = MemoryContextSwitchTo(into);
-
-	row->id = DatumGetInt64(ujobs_result_datum(r, i, 0));
-	row->due_at = DatumGetTimestampTz(ujobs_result_datum(r, i, 1));
-	row->attempts = DatumGetInt32(ujobs_result_datum(r, i, 2));
-	row->parked = DatumGetBool(ujobs_result_datum(r, i, 3));
-	row->is_job = DatumGetBool(ujobs_result_datum(r, i, 4));
-	strlcpy(row->message_id, ujobs_result_text(r, i, 5, into), UJOBS_UUID_TEXT);
-	row->topic = utf8(ujobs_result_text(r, i, 6, into));
-	row->key = utf8(ujobs_result_text(r, i, 7, into));
-	row->headers = ujobs_result_jsonb(r, i, 8, into);
-	row->payload = utf8(ujobs_result_text(r, i, 9, into));
-	row->payload_size = row->payload == NULL ? 0 : strlen(row->payload);
-	MemoryContextSwitchTo(old);
-}
-
-int
-ujobs_outbox_read(const UjobsOutboxRead *read, UjobsOutboxRow **rows)
-{
-	UjobsIdentity identity;
-	UjobsArgs	args = {0};
-	UjobsResult result;
-
-	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int32GetDatum(read->sink_id));
-	ujobs_bind(&args, Int64GetDatum(read->after));
-	ujobs_bind(&args, TimestampTzGetDatum(read->now));
-	ujobs_bind(&args, Int64GetDatum(read->max));
-	ujobs_bind(&args, Int64GetDatum(read->budget));
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_OUTBOX_READ), &args);
-	*rows = MemoryContextAllocZero(identity.caller, Max(result.rows, 1) * sizeof(UjobsOutboxRow));
-	for (uint64 i = 0; i < result.rows; i++)
-		decode(&result, i, identity.caller, &(*rows)[i]);
-	ujobs_identity_leave(&identity);
-	return (int) result.rows;
-}
-
 int64
 ujobs_outbox_delivered(const int64 *ids, int n, TimestampTz now)
 {

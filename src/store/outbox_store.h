@@ -37,41 +37,6 @@ extern int64 ujobs_outbox_write(const UjobsOutboxMessage *message, Jsonb *const 
 
 /* ---- the relay ---- */
 
-#define UJOBS_UUID_TEXT 37
-
-typedef struct UjobsOutboxRow
-{
-	int64		id;
-	TimestampTz due_at;			/* when to try next */
-	int32		attempts;		/* so far */
-	bool		parked;
-	bool		is_job;
-	char		message_id[UJOBS_UUID_TEXT];
-	char	   *topic;
-	char	   *key;			/* NULL = none */
-	Jsonb	   *headers;		/* NULL, and payload too: not due, or parked */
-	char	   *payload;		/* JSON text in UTF-8 */
-	size_t		payload_size;
-} UjobsOutboxRow;
-
-/*
- * The next rows of a sink with id > after in order of ids: at most max, and no
- * more than about budget bytes of payload, but one at least.  Those that are
- * parked or not due by now come too, without headers and payload, because they
- * hold back the later ones of their key.  The number; fewer than max may be
- * all there are, or the budget: 0 is the end.
- */
-typedef struct UjobsOutboxRead
-{
-	int32		sink_id;
-	int64		after;
-	TimestampTz now;
-	int			max;
-	int64		budget;
-} UjobsOutboxRead;
-
-extern int	ujobs_outbox_read(const UjobsOutboxRead *read, UjobsOutboxRow **rows);
-
 /* They are delivered: moves the rows in one statement.  How many were still there. */
 extern int64 ujobs_outbox_delivered(const int64 *ids, int n, TimestampTz now);
 

@@ -37,6 +37,7 @@
 #include "worker/lane.h"
 #include "worker/match.h"
 #include "worker/opening.h"
+#include "worker/relay.h"
 #include "worker/scheduler.h"
 #include "worker/suspect.h"
 #include "worker/worker.h"
@@ -407,6 +408,7 @@ leave_without_extension(void)
 		return;
 	ujobs_crew_terminate();
 	ujobs_scheduler_stop(engine);
+	ujobs_relay_stop(engine);
 	set_state(UJOBS_ENGINE_DOWN);
 	proc_exit(here ? 1 : 0);	/* 1: start again, for the new one */
 }
@@ -485,6 +487,7 @@ drain_and_leave(UjobsEngineState after)
 	bool		terminated = false;
 
 	set_state(UJOBS_ENGINE_DRAINING);
+	ujobs_relay_stop(engine);
 	ujobs_claim_wake_all(ujobs_shmem_area(true));
 	ujobs_crew_dismiss();
 	while (ujobs_crew_size() > 0)
@@ -530,6 +533,7 @@ forget_database(Oid database)
 		return;
 	ujobs_slot_terminate_all(database);
 	ujobs_scheduler_stop(former);
+	ujobs_relay_stop(former);
 	ujobs_shmem_forget_engine(database);
 }
 
@@ -579,6 +583,7 @@ ujobs_dispatcher_main(Datum arg)
 		else
 		{
 			ujobs_scheduler_ensure(engine);
+			ujobs_relay_ensure(engine);
 			next = one_round();
 		}
 		if (config_changed)

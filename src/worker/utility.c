@@ -87,7 +87,7 @@ drops_extension(Node *node)
 static bool
 anybody_left(const UjobsEngine *engine)
 {
-	if (engine->dispatcher_pid != 0 || engine->scheduler_pid != 0)
+	if (engine->dispatcher_pid != 0 || engine->scheduler_pid != 0 || engine->relay_pid != 0)
 		return true;
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
@@ -108,6 +108,8 @@ send_away(UjobsEngine *engine)
 		kill(engine->dispatcher_pid, SIGTERM);
 	if (engine->scheduler_pid != 0)
 		kill(engine->scheduler_pid, SIGTERM);
+	if (engine->relay_pid != 0)
+		kill(engine->relay_pid, SIGTERM);
 	ujobs_slot_terminate_all(engine->database);
 }
 

@@ -68,10 +68,9 @@ ujobs_worker_settle_session(const char *application_name)
 	SetConfigOption("application_name", application_name, PGC_USERSET, PGC_S_OVERRIDE);
 }
 
-void
-ujobs_worker_wait(long timeout_ms)
+static void
+after_wait(void)
 {
-	ujobs_observe_wait(timeout_ms);
 	QueryCancelPending = false; /* a late cancel has nothing left to cancel */
 	CHECK_FOR_INTERRUPTS();
 	if (ConfigReloadPending)
@@ -79,6 +78,20 @@ ujobs_worker_wait(long timeout_ms)
 		ConfigReloadPending = false;
 		ProcessConfigFile(PGC_SIGHUP);
 	}
+}
+
+void
+ujobs_worker_wait(long timeout_ms)
+{
+	ujobs_observe_wait(timeout_ms);
+	after_wait();
+}
+
+void
+ujobs_worker_wait_bell(UjobsBell *bell, long timeout_ms)
+{
+	ujobs_bell_wait(bell, timeout_ms);
+	after_wait();
 }
 
 long

@@ -11,6 +11,8 @@
 
 #include "datatype/timestamp.h"
 
+#include "core/bell.h"
+
 /* What RegisterDynamicBackgroundWorker carries to an executor, in bgw_extra. */
 typedef struct UjobsExecutorSpec
 {
@@ -42,6 +44,9 @@ extern void ujobs_worker_settle_session(const char *application_name);
  * reload.  Returns early when the latch is set.
  */
 extern void ujobs_worker_wait(long timeout_ms);
+
+/* The same of a process with threads, which ring the bell. */
+extern void ujobs_worker_wait_bell(UjobsBell *bell, long timeout_ms);
 
 /* Milliseconds from now until then, rounded up; 0 when past; at most an hour. */
 extern long ujobs_worker_ms_until(TimestampTz then);
