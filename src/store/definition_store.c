@@ -122,6 +122,12 @@ cache_refresh(void)
 }
 
 void
+ujobs_definition_forget(void)
+{
+	cache_stale = true;
+}
+
+void
 ujobs_definition_invalidate(void)
 {
 	UjobsHint	hint = {.kind = UJOBS_HINT_DEFINITIONS};

@@ -35,6 +35,12 @@ extern const struct UjobsSchema *ujobs_definition_schema(const UjobsDefinition *
 extern void ujobs_definition_invalidate(void);
 
 /*
+ * The dispatcher, told by a hint that definitions changed: reads them anew.
+ * The hint is sent before PostgreSQL's invalidation, which may not be here yet.
+ */
+extern void ujobs_definition_forget(void);
+
+/*
  * The role that a stored (oid, name) means here.  When they disagree the name
  * wins, if there is such a role: after a restore the oid may be somebody
  * else.  A role that was only renamed keeps its oid.

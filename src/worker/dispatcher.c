@@ -334,6 +334,7 @@ reload_definitions(void)
 {
 	ujobs_worker_begin();
 	MemoryContextSwitchTo(loop_memory);
+	ujobs_definition_forget();
 	ujobs_lane_reload_definitions();
 	ujobs_worker_commit();
 	definitions_changed = false;

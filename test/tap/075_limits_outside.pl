@@ -122,6 +122,18 @@ $sql->("select ujobs.define_external_job('out_each', '{n}', queue => 'each')");
 $enqueue->('out_each', 1, 3);
 is(scalar $claim->('each', 9), 1, 'and gives its unit back');
 
+# ---- a worker that stalled, and the one who has its job now ----
+
+$sql->("select ujobs.define_external_job('stall', '{n}', queue => 'stall', retry => '{\"delay\": 0, \"jitter\": false}')");
+$enqueue->('stall', 1, 1);
+my ($stale) = $claim->('stall', 1, "'100 ms'");
+my ($holder) = $claim->('stall', 1, "'1 minute', '30 seconds'");
+isnt($holder, $stale, 'another gets the job when the lease has run out');
+is($sql->("select ujobs.ack($stale), ujobs.heartbeat($stale)"), 'f|f', 'then ack and heartbeat of the first are false');
+is(sql_state($node, "select ujobs.$_"), 'UJ019', "and it may not: $_")
+  foreach "nack($stale)", "step_get($stale, 's')", "step_put($stale, 's', '1')", "step_suspend($stale, 's', '1 s')", "step_await($stale, 's', 'e')";
+is($sql->("select ujobs.heartbeat($holder), ujobs.step_get($holder, 's') is null, ujobs.ack($holder), ujobs.ack($holder)"), 't|t|t|t', 'the second is unaffected, and may ack twice');
+
 $define->('tenant');
 $sql->("select ujobs.set_queue('tenant', per_tenant => 2)");
 $gate->query_safe('select pg_advisory_lock(42)');
