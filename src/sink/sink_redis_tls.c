@@ -21,7 +21,11 @@ last_reason(void)
 	unsigned long code = ERR_peek_last_error();
 	const char *reason = code == 0 ? NULL : ERR_reason_error_string(code);
 
-	return reason != NULL ? reason : code != 0 && ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : "unknown error";
+	if (reason != NULL)
+		return reason;
+	if (code != 0 && ERR_SYSTEM_ERROR(code))
+		return strerror(ERR_GET_REASON(code));
+	return code == 0 && errno != 0 ? strerror(errno) : "closed by the server";
 }
 
 /* The files of the options: whom to trust, and who this client is. */
@@ -105,6 +109,7 @@ ujobs_redis_tls_step(UjobsRedis *redis, bool *done, UjobsSinkError *error)
 	long		verdict;
 
 	ERR_clear_error();
+	errno = 0;
 	result = SSL_connect(redis->tls);
 	*done = result == 1;
 	if (*done)
@@ -155,6 +160,7 @@ ujobs_redis_read(UjobsRedis *redis, char *bytes, size_t size, UjobsSinkError *er
 	if (redis->tls == NULL)
 		return moved(redis, recv(redis->socket, bytes, size, 0), true, error);
 	ERR_clear_error();
+	errno = 0;
 	return moved_tls(redis, SSL_read(redis->tls, bytes, (int) size), &redis->read_waits, error);
 }
 
@@ -165,5 +171,6 @@ ujobs_redis_write(UjobsRedis *redis, const char *bytes, size_t size, UjobsSinkEr
 	if (redis->tls == NULL)
 		return moved(redis, send(redis->socket, bytes, size, MSG_NOSIGNAL), false, error);
 	ERR_clear_error();
+	errno = 0;
 	return moved_tls(redis, SSL_write(redis->tls, bytes, size > 1 << 20 ? 1 << 20 : (int) size), &redis->write_waits, error);
 }

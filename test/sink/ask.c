@@ -10,10 +10,12 @@
  *     message ID TOPIC KEY PAYLOAD     into the batch; KEY - is none
  *     job ID QUEUE PAYLOAD             into the batch
  *     publish                          sends the batch: "ID FATE RETRY_AFTER_MS TEXT" for each
- *     many COUNT BATCH SIZE TOPIC      as many messages of a size, in batches; says the rate
+ *     many FIRST COUNT BATCH SIZE TOPIC    numbered messages of a size in batches ("job:QUEUE": jobs);
+ *                                      says how many were delivered
  *     subscribe QUEUE
  *     take MAX WAIT_MS                 "ID ours|theirs PAYLOAD" for each
- *     drain COUNT MAX                  takes and settles that many; says the rate
+ *     collect FILE MAX IDLE_MS         takes and settles until nothing came for so long; writes the ids
+ *                                      of its own to the end of the file before it settles them
  *     done [ID]    leave               settles what was taken: all or the one, or none
  *     stop MS                          the stop is true after this time from now
  *
@@ -22,6 +24,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,10 +128,11 @@ publish(UjobsSinkError *error)
 	return usable;
 }
 
-/* Messages with ids of their own. */
+/* The id of a message is its number. */
 static bool
 many(char *rest, UjobsSinkError *error)
 {
+	int			first = atoi(word(&rest));
 	int			count = atoi(word(&rest));
 	int			size = atoi(word(&rest));
 	int			payload_size = atoi(word(&rest));
@@ -136,28 +140,28 @@ many(char *rest, UjobsSinkError *error)
 	char	   *payload = malloc(payload_size + 3);
 	int64_t		begin = now();
 	int			sent = 0;
+	bool		usable = true;
 
 	memset(payload, 'x', payload_size + 2);
 	payload[0] = payload[payload_size + 1] = '"';
-	while (sent < count)
+	while (usable && sent < count)
 	{
 		for (n_batch = 0; n_batch < size && n_batch < MOST && sent + n_batch < count; n_batch++)
 		{
-			snprintf(ids[n_batch], sizeof(ids[0]), "%08x-0000-4000-8000-%012x", getpid(), sent + n_batch);
+			snprintf(ids[n_batch], sizeof(ids[0]), "00000000-0000-4000-8000-%012d", first + sent + n_batch);
 			batch[n_batch] = (UjobsSinkMessage) {.id = ids[n_batch], .topic = rest, .payload = payload, .payload_size = payload_size + 2,
 			.is_job = strncmp(rest, "job:", 4) == 0};
 			if (batch[n_batch].is_job)
 				batch[n_batch].topic += 4;
 		}
-		if (!module->publish(connection, batch, n_batch, error))
-			break;
-		for (int i = 0; i < n_batch; i++)
-			sent += batch[i].fate == UJOBS_SINK_DELIVERED;
+		usable = module->publish(connection, batch, n_batch, error);
+		for (int i = 0; i < n_batch && batch[i].fate == UJOBS_SINK_DELIVERED; i++)
+			sent++;
 	}
 	n_batch = 0;
 	free(payload);
 	printf("%d in %d ms\n", sent, (int) (now() - begin));
-	return sent == count;
+	return usable;
 }
 
 static bool
@@ -183,25 +187,36 @@ settle(UjobsSinkVerdict verdict, const char *id, UjobsSinkError *error)
 }
 
 static bool
-drain(char *rest, UjobsSinkError *error)
+collect(char *rest, UjobsSinkError *error)
 {
-	int			count = atoi(word(&rest));
-	int			max = atoi(rest);
+	FILE	   *file = fopen(word(&rest), "a");
+	int			max = atoi(word(&rest));
+	int			idle = atoi(rest);
 	int64_t		begin = now();
-	int			drained = 0;
+	int64_t		last = begin;
+	int			collected = 0;
+	bool		usable = file != NULL;
 
-	while (drained < count)
+	while (usable && now() - last < idle)
 	{
-		n_taken = module->take(connection, taken, max < MOST ? max : MOST, 1000, error);
-		if (n_taken < 0)
-			return false;
+		n_taken = module->take(connection, taken, max < MOST ? max : MOST, 500, error);
 		for (int i = 0; i < n_taken; i++)
-			drained += taken[i].ours;
-		if (!settle(UJOBS_SINK_DONE, "", error))
-			return false;
+		{
+			taken[i].verdict = taken[i].ours ? UJOBS_SINK_DONE : UJOBS_SINK_LEAVE;
+			if (!taken[i].ours)
+				continue;
+			fprintf(file, "%s\n", taken[i].id);
+			collected++;
+			last = now();
+		}
+		fflush(file);
+		usable = n_taken >= 0 && (n_taken == 0 || module->settle(connection, taken, n_taken, error));
 	}
-	printf("%d in %d ms\n", drained, (int) (now() - begin));
-	return true;
+	n_taken = 0;
+	if (file != NULL)
+		fclose(file);
+	printf("%d in %d ms\n", collected, (int) (last - begin));
+	return usable;
 }
 
 static void *
@@ -267,8 +282,8 @@ obey(const char *command, char *rest, UjobsSinkError *error)
 		return module->subscribe(connection, rest, error);
 	if (strcmp(command, "take") == 0)
 		return take(rest, error);
-	if (strcmp(command, "drain") == 0)
-		return drain(rest, error);
+	if (strcmp(command, "collect") == 0)
+		return collect(rest, error);
 	if (strcmp(command, "done") == 0)
 		return settle(UJOBS_SINK_DONE, rest, error);
 	if (strcmp(command, "leave") == 0)
