@@ -1,38 +1,21 @@
 -- Looking into the outbox and the inbox.  The publisher of a message sees it;
 -- members of pg_monitor see that it is there.
 
--- What keeps a message from being delivered now; NULL: nothing.
-create view ujobs_internal.outbox_held as
-select o.id,
-       case when o.parked then 'refused for good: retry_outbox tries it again, skip_outbox removes it'
-            when b.parked then pg_catalog.format('message %s of the same key is parked', b.id)
-            when t.last_error is not null
-                then pg_catalog.format('sink "%s" cannot be reached: %s; next try at %s', s.name, t.last_error,
-                                       coalesce(ujobs_internal.iso(t.next_try_at), 'any moment'))
-            when o.due_at > pg_catalog.clock_timestamp()
-                then pg_catalog.format('attempt %s failed; next try at %s', o.attempts, ujobs_internal.iso(o.due_at))
-            when b.id is not null then pg_catalog.format('message %s of the same key is not delivered yet', b.id)
-            when not exists (select
-                               from ujobs_internal.workers() w
-                              where w.kind = 'relay'
-                                and w.pid is not null
-                                and w.database = pg_catalog.current_database())
-                then 'no relay runs in this database; it needs a running engine and a free background worker' end as held_by
-  from ujobs_internal.outbox o
-  left join ujobs_internal.sink s on s.id = o.sink_id
-  left join ujobs_internal.sink_status t on t.sink_id = o.sink_id
-  left join lateral (select e.id, e.parked
-                       from ujobs_internal.outbox e
-                      where e.sink_id = o.sink_id
-                        and e.key = o.key
-                        and e.id + 0 < o.id
-                      order by e.id + 0
-                      limit 1) b on true;
+-- Once a statement: what is on its way, and whether anybody delivers at all.
+create view ujobs_internal.relay_now as
+select ujobs_internal.publishing() as ids,
+       exists (select
+                 from ujobs_internal.workers() w
+                where w.kind = 'relay'
+                  and w.pid is not null
+                  and w.database = pg_catalog.current_database()) as runs
+offset 0;
 
+-- held_by has nothing volatile in it, so it costs nothing where it is not asked for.
 create view ujobs_internal.outbox_row with (security_barrier) as
 select o.id, s.name::text as sink, o.topic::text as topic,
        case when a.access > 1 then o.key::text end as key,
-       case when o.parked then 'parked' when o.id = any (p.ids) then 'publishing' else 'pending' end as state,
+       case when o.parked then 'parked' when o.id = any (r.ids) then 'publishing' else 'pending' end as state,
        o.attempts::int as attempts,
        case when a.access > 1 then o.last_error end as last_error,
        o.created_at,
@@ -41,10 +24,32 @@ select o.id, s.name::text as sink, o.topic::text as topic,
        o.message_id,
        case when a.access > 1 then o.payload end as payload,
        case when a.access > 1 then o.headers end as headers,
-       case when o.parked or o.id <> all (p.ids)
-            then (select h.held_by from ujobs_internal.outbox_held h where h.id = o.id) end as held_by
+       case when o.parked then 'refused for good: retry_outbox tries it again, skip_outbox removes it'
+            when o.id = any (r.ids) then null
+            else coalesce(
+                case when o.key is not null then
+                (select case when e.parked then pg_catalog.format('message %s of the same key is parked', e.id) end
+                   from ujobs_internal.outbox e
+                  where e.sink_id = o.sink_id and e.key = o.key and e.id < o.id
+                  order by e.sink_id, e.key, e.id
+                  limit 1) end,
+                case when t.last_error is not null
+                     then pg_catalog.format('sink "%s" cannot be reached: %s; next try at %s', s.name, t.last_error,
+                                            coalesce(ujobs_internal.iso(t.next_try_at), 'any moment'))
+                     when o.due_at > pg_catalog.statement_timestamp()
+                     then pg_catalog.format('attempt %s failed; next try at %s', o.attempts, ujobs_internal.iso(o.due_at))
+                     end,
+                case when o.key is not null then
+                (select pg_catalog.format('message %s of the same key is not delivered yet', e.id)
+                   from ujobs_internal.outbox e
+                  where e.sink_id = o.sink_id and e.key = o.key and e.id < o.id
+                  order by e.sink_id, e.key, e.id
+                  limit 1) end,
+                case when not r.runs
+                     then 'no relay runs in this database; it needs a running engine and a free background worker' end)
+            end as held_by
   from ujobs_internal.outbox o
- cross join (select ujobs_internal.publishing() as ids offset 0) p
+ cross join ujobs_internal.relay_now r
   left join ujobs_internal.sink s on s.id = o.sink_id
   left join ujobs_internal.sink_status t on t.sink_id = o.sink_id
  cross join lateral (select ujobs_internal.row_access(null, null, o.publisher) as access
