@@ -30,8 +30,8 @@ select o.id, s.name::text as sink, o.topic::text as topic,
                 case when o.key is not null then
                 (select case when e.parked then pg_catalog.format('message %s of the same key is parked', e.id) end
                    from ujobs_internal.outbox e
-                  where e.sink_id = o.sink_id and e.key = o.key and e.id < o.id
-                  order by e.sink_id, e.key, e.id
+                  where e.sink_id = o.sink_id and e.key = o.key and e.id + 0 < o.id
+                  order by e.sink_id, e.key, e.id + 0
                   limit 1) end,
                 case when t.last_error is not null
                      then pg_catalog.format('sink "%s" cannot be reached: %s; next try at %s', s.name, t.last_error,
@@ -42,8 +42,8 @@ select o.id, s.name::text as sink, o.topic::text as topic,
                 case when o.key is not null then
                 (select pg_catalog.format('message %s of the same key is not delivered yet', e.id)
                    from ujobs_internal.outbox e
-                  where e.sink_id = o.sink_id and e.key = o.key and e.id < o.id
-                  order by e.sink_id, e.key, e.id
+                  where e.sink_id = o.sink_id and e.key = o.key and e.id + 0 < o.id
+                  order by e.sink_id, e.key, e.id + 0
                   limit 1) end,
                 case when not r.runs
                      then 'no relay runs in this database; it needs a running engine and a free background worker' end)
