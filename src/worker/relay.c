@@ -385,7 +385,11 @@ station_round(Station *station, TimestampTz now)
 	ListCell   *lc;
 
 	foreach(lc, station->inlets)
-		next = Min(next, ujobs_inlet_round(lfirst(lc), now));
+	{
+		TimestampTz at = ujobs_inlet_round(lfirst(lc), now);
+
+		next = Min(next, at);
+	}
 	return next;
 }
 
@@ -399,7 +403,11 @@ one_round(void)
 	take_hints();
 	follow_changes(now);
 	foreach(lc, stations)
-		next = Min(next, station_round(lfirst(lc), now));
+	{
+		TimestampTz at = station_round(lfirst(lc), now);
+
+		next = Min(next, at);
+	}
 	close_gone();
 	return changed ? Max(now, read_at) : next;
 }

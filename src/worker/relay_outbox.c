@@ -232,7 +232,8 @@ add_row(UjobsOutlet *outlet, const UjobsRelayRow *row)
 	message->is_job = row->is_job;
 	message->payload = ujobs_parcel_text(parcel, row->payload, row->payload_size);
 	message->payload_size = row->payload_size;
-	message->headers = copy_headers(parcel, row->headers, &message->n_headers);
+	if (JB_ROOT_COUNT(row->headers) > 0)
+		message->headers = copy_headers(parcel, row->headers, &message->n_headers);
 	(void) hash_search(outlet->rows, &id, HASH_ENTER, NULL);
 	if (row->key == NULL)
 		return;
@@ -364,8 +365,11 @@ turn(void *arg)
 	MemoryContextSwitchTo(outlet->memory);
 	if (outlet->returned != NULL)
 	{
+		TimestampTz again;
+
 		mark_parcel(outlet, outlet->returned, HASH_REMOVE);
-		outlet->soonest = Min(outlet->soonest, ujobs_relay_record(outlet->sink, outlet->returned, read.now));
+		again = ujobs_relay_record(outlet->sink, outlet->returned, read.now);
+		outlet->soonest = Min(outlet->soonest, again);
 	}
 	if (!may_send(outlet))
 	{
