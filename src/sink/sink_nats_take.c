@@ -206,7 +206,8 @@ check_answered(const Taking *taking, int64_t due)
 	if (taking->nats->queue.pull_left == 0 || taking->n == taking->max || ujobs_option_now() < due ||
 		ujobs_option_is_stopped(taking->nats->options))
 		return true;
-	return ujobs_option_fail(taking->error, "the server did not answer within %d ms", taking->nats->options->timeout_ms);
+	return ujobs_option_fail(taking->error, "the server did not answer within %d ms about consumer \"%s\" of stream \"%s\"",
+							 taking->nats->options->timeout_ms, taking->nats->queue.consumer, taking->nats->jobs);
 }
 
 /* What is there now: asks, and waits for the end of the answer. */
