@@ -207,13 +207,20 @@ read_wanted(void *arg)
 	}
 }
 
+/* Was it made with another setting than the one that holds now? */
+static bool
+is_outdated(const Station *station)
+{
+	return station->sink->options->allow_private != ujobs_guc_http_allow_private;
+}
+
 static bool
 is_wanted(const Station *station, const Wanted *wanted)
 {
 	for (int i = 0; i < wanted->n_sinks; i++)
 	{
 		if (wanted->sinks[i].id == station->sink->id)
-			return wanted->sinks[i].revision == station->sink->revision;
+			return wanted->sinks[i].revision == station->sink->revision && !is_outdated(station);
 	}
 	return false;
 }
@@ -319,6 +326,21 @@ hint_inlets(void)
 	}
 }
 
+static bool
+have_outdated(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, stations)
+	{
+		const Station *station = lfirst(lc);
+
+		if (!station->going && is_outdated(station))
+			return true;
+	}
+	return false;
+}
+
 /* Definitions have changed, or sinks, or consumers, or queues: one flag tells of all. */
 static void
 follow_changes(TimestampTz now)
@@ -327,6 +349,7 @@ follow_changes(TimestampTz now)
 	ErrorData  *error;
 
 	changed |= ujobs_wakeup_take_relay(engine);
+	changed |= have_outdated();
 	if (!changed || now < read_at)
 		return;
 	if (!extension_is_here())
