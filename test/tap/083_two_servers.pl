@@ -16,7 +16,7 @@ use UjobsTest;
 my $jobs = $ENV{UJOBS_TEST_SHARED_JOBS} // 5000;
 my $blows = $ENV{UJOBS_TEST_SHARED_BLOWS} // ($jobs > 5000 ? 60 : 4);
 my $seed = $ENV{UJOBS_TEST_SEED} // int(time);
-my $batch = 250;
+my $batch = $jobs > 5000 ? 2500 : 250;
 
 srand $seed;
 note "UJOBS_TEST_SEED=$seed";
