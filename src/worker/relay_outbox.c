@@ -506,7 +506,8 @@ ujobs_outlet_round(UjobsOutlet *outlet, TimestampTz now)
 {
 	if (now < outlet->record_at)
 		return outlet->record_at;
-	while (collect(outlet))
+	/* Of what comes back meanwhile the bell tells: other sinks have their turn first. */
+	for (int i = 0; i < PARCELS_UNDERWAY && collect(outlet); i++)
 	{
 		if (!take_turn(outlet))
 			return outlet->record_at;
