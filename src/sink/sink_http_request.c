@@ -64,7 +64,7 @@ set_files(CURL *curl, const UjobsSinkOptions *options)
 		curl_easy_setopt(curl, CURLOPT_SSLCERT, cert);
 	if (key != NULL)
 		curl_easy_setopt(curl, CURLOPT_SSLKEY, key);
-	curl_easy_setopt(curl, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
 }
 
 static void
