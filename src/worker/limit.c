@@ -123,12 +123,6 @@ ujobs_limit_rate_allows(UjobsCap *cap, TimestampTz now)
 	return !ujobs_limit_has_rate(cap) || ujobs_rate_allows(&cap->rate, &cap->queue->rate_limit, now);
 }
 
-void
-ujobs_limit_rate_give(UjobsCap *cap)
-{
-	cap->rate.pending++;
-}
-
 static void
 set_freed(UjobsCap *cap)
 {
@@ -136,30 +130,6 @@ set_freed(UjobsCap *cap)
 		return;
 	cap->freed = true;
 	dlist_push_tail(&freed, &cap->freed_node);
-}
-
-void
-ujobs_limit_rate_began(const UjobsTicket *ticket, TimestampTz at)
-{
-	UjobsCap   *cap = find(UJOBS_CAP_TENANT, ticket->queue_hash, ticket->tenant_hash);
-
-	if (cap == NULL || cap->rate.pending == 0)
-		return;
-	cap->rate.pending--;
-	if (ujobs_limit_has_rate(cap))
-		ujobs_rate_start(&cap->rate, &cap->queue->rate_limit, at, memory);
-	set_freed(cap);				/* when they may try again is known better now */
-}
-
-void
-ujobs_limit_rate_back(const UjobsTicket *ticket)
-{
-	UjobsCap   *cap = find(UJOBS_CAP_TENANT, ticket->queue_hash, ticket->tenant_hash);
-
-	if (cap == NULL || cap->rate.pending == 0)
-		return;
-	cap->rate.pending--;
-	set_freed(cap);
 }
 
 static void
@@ -175,11 +145,58 @@ unwatch(UjobsCap *cap)
 void
 ujobs_limit_watch_rate(UjobsCap *cap, TimestampTz now)
 {
+	TimestampTz next = ujobs_rate_next(&cap->rate, &cap->queue->rate_limit, now);
+
+	if (cap->watched && cap->watch_at == next)
+		return;
 	unwatch(cap);
-	cap->watch_at = ujobs_rate_next(&cap->rate, &cap->queue->rate_limit, now);
+	cap->watch_at = next;
 	cap->watched = true;
 	pairingheap_add(watch, &cap->watch_node);
 	ujobs_limit_show(cap);
+}
+
+/* A tenant at its rate is watched although nobody may wait yet: why() tells. */
+static void
+follow_rate(UjobsCap *cap, TimestampTz now)
+{
+	if (ujobs_limit_rate_allows(cap, now))
+		unwatch(cap);
+	else
+		ujobs_limit_watch_rate(cap, now);
+}
+
+void
+ujobs_limit_rate_give(UjobsCap *cap)
+{
+	cap->rate.pending++;
+	follow_rate(cap, GetCurrentTimestamp());
+}
+
+void
+ujobs_limit_rate_began(const UjobsTicket *ticket, TimestampTz at)
+{
+	UjobsCap   *cap = find(UJOBS_CAP_TENANT, ticket->queue_hash, ticket->tenant_hash);
+
+	if (cap == NULL || cap->rate.pending == 0)
+		return;
+	cap->rate.pending--;
+	if (ujobs_limit_has_rate(cap))
+		ujobs_rate_start(&cap->rate, &cap->queue->rate_limit, at, memory);
+	follow_rate(cap, GetCurrentTimestamp());
+	set_freed(cap);				/* when they may try again is known better now */
+}
+
+void
+ujobs_limit_rate_back(const UjobsTicket *ticket)
+{
+	UjobsCap   *cap = find(UJOBS_CAP_TENANT, ticket->queue_hash, ticket->tenant_hash);
+
+	if (cap == NULL || cap->rate.pending == 0)
+		return;
+	cap->rate.pending--;
+	follow_rate(cap, GetCurrentTimestamp());
+	set_freed(cap);
 }
 
 TimestampTz
@@ -203,6 +220,7 @@ ujobs_limit_next_freed(TimestampTz now)
 		if (cap->watch_at > now)
 			break;
 		unwatch(cap);
+		follow_rate(cap, now);	/* a rate that was lowered may allow nothing still */
 		set_freed(cap);
 	}
 	if (dlist_is_empty(&freed))
@@ -336,7 +354,7 @@ row_of(const UjobsCap *cap, const List *queues)
 
 /* Everybody who waits tries again. */
 static void
-follow_queues(void)
+follow_queues(TimestampTz now)
 {
 	HASH_SEQ_STATUS status;
 	UjobsCap   *cap;
@@ -350,6 +368,7 @@ follow_queues(void)
 		if (!ujobs_limit_has_rate(cap))
 			ujobs_rate_forget(&cap->rate);
 		unwatch(cap);
+		follow_rate(cap, now);
 		set_freed(cap);
 	}
 }
@@ -382,7 +401,7 @@ ujobs_limit_set_queues(const List *queues)
 	if (!differs)
 		return;
 	changed = true;
-	follow_queues();
+	follow_queues(GetCurrentTimestamp());
 }
 
 void

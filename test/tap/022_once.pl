@@ -7,7 +7,7 @@ use Test::More;
 use UjobsTest;
 
 my $jobs = 20000;
-my $node = ujobs_cluster('once', conf => "ujobs.max_workers = 8\nfsync = off\nujobs.worker_idle_timeout = 1h\n");
+my $node = ujobs_cluster('once', conf => "ujobs.max_workers = 8\nfsync = off\nmax_connections = 100\nujobs.worker_idle_timeout = 1h\n");
 my $sql = sub { return $node->safe_psql('postgres', @_); };
 
 $sql->(q{create table ran (n int primary key, at timestamptz default clock_timestamp());
@@ -45,6 +45,28 @@ is($sql->('select count(*) from ran'), $jobs, "all of $jobs jobs ran");
 is($sql->("select count(*), count(distinct id), max(attempt) from ujobs.jobs where state = 'done'"), "$jobs|$jobs|1", 'each of them once');
 is($sql->("select count(*) from ujobs.jobs where state <> 'done'"), '0', 'and none failed');
 cmp_ok($sql->("select count(*) from ujobs.workers where kind = 'executor' and jobs_done > 0"), '>', 1, 'by several executors');
+
+# ---- many programs outside ----
+
+$sql->("create table took (id bigint primary key)");
+$sql->("select ujobs.define_external_job('outside', '{n}', queue => 'outside')");
+$sql->("select count(*) from ujobs.enqueue_many('outside', array(select jsonb_build_object('n', n) from generate_series(1, $jobs) as n))");
+my $script = "$ENV{TESTDATADIR}/once_claim.sql";
+append_to_file($script, <<'SQL');
+select coalesce(array_agg(id), '{}') as ids, coalesce(array_agg(lease), '{}') as leases
+  from ujobs.claim('w', '{outside}', 10, '1 hour') \gset
+begin;
+insert into took select unnest(':ids'::bigint[]);
+select 1 / (count(*) filter (where ujobs.ack(id, lease)) = count(*))::int
+  from unnest(':ids'::bigint[], ':leases'::bigint[]) as u (id, lease);
+commit;
+SQL
+# 64 * 40 * 10 is a little more than there are.
+$node->command_ok([ 'pgbench', '-n', '-c', 64, '-j', 2, '-t', $jobs / 500, '-f', $script, 'postgres' ], '64 programs claim and ack');
+$sql->("with c as (select * from ujobs.claim('w', '{outside}', 1000)), t as (insert into took select id from c)
+	select count(*) from c where ujobs.ack(id, lease)") for 1 .. 10;
+is($sql->(q{select count(*), count(*) filter (where state = 'done' and attempt = 1), (select count(*) from took)
+	from ujobs.jobs where name = 'outside'}), "$jobs|$jobs|$jobs", 'each of their jobs went to one of them, once');
 
 # ---- transactions ----
 
