@@ -8,6 +8,8 @@
  *
  * libnats is opened with the first connection of a process and closed with the
  * last one, so that a session that only tried a sink is left without its threads.
+ * Not so once it used TLS: when it is closed it frees at exit what OpenSSL frees
+ * again (nats-io/nats.c#904), and the server takes that for a crash.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -22,6 +24,7 @@
 
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 static int	library_users = 0;
+static bool library_stays = false;
 
 static natsStatus
 open_library(void)
@@ -36,10 +39,11 @@ open_library(void)
 }
 
 static void
-close_library(void)
+close_library(bool used_tls)
 {
 	pthread_mutex_lock(&library_lock);
-	if (--library_users == 0)
+	library_stays |= used_tls;
+	if (--library_users == 0 && !library_stays)
 	{
 		nats_ReleaseThreadMemory();
 		nats_CloseAndWait(CLOSE_MS);
@@ -71,6 +75,7 @@ release(void *argument)
 {
 	UjobsNats  *nats = argument;
 	bool		quiet = true;
+	bool		used_tls = nats->used_tls;
 
 	if (nats->link != NULL)
 	{
@@ -90,7 +95,7 @@ release(void *argument)
 		pthread_mutex_destroy(&nats->complaints.lock);
 		free(nats);
 	}
-	close_library();
+	close_library(used_tls);
 }
 
 /* Keeps what libnats says, which it says only to the thread that asked. */

@@ -50,6 +50,7 @@ typedef struct UjobsNats
 	natsOptions *how;
 	char	   *seed;			/* copies, for libnats's callbacks */
 	char	   *jwt;
+	bool		used_tls;		/* libnats has started OpenSSL for it */
 	natsConnection *link;
 	jsCtx	   *js;
 	natsStatus	status;			/* of the connect errand */

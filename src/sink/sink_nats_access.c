@@ -56,6 +56,7 @@ set_tls(UjobsNats *nats)
 
 	if (strstr(url, "tls://") == NULL && ca == NULL && cert == NULL)
 		return NATS_OK;
+	nats->used_tls = true;
 	status = natsOptions_SetSecure(nats->how, true);
 	if (status == NATS_OK && ca != NULL)
 		status = ca[0] == '/' ? natsOptions_LoadCATrustedCertificates(nats->how, ca)
