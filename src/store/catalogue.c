@@ -1505,7 +1505,8 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		"   set last_error = $2,\n"
 		"       failed_at = case when $2 is null then failed_at else $3 end,\n"
 		"       next_try_at = case when $2 is null then null else $4 end\n"
-		" where sink_id = $1",
+		" where sink_id = $1\n"
+		"   and (last_error is not null or $2 is not null)",
 		4, {INT4OID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID}
 	},
 	[UJOBS_SQL_SINK_DRIVE_QUEUE] = {

@@ -3,7 +3,7 @@
  *
  * A connection that worked and breaks is made anew at once and nobody hears
  * of it: systems close idle connections.  Only when that fails too it is
- * news, once, until it is over.
+ * news: for the log once, until it is over, for ujobs.sinks at each try.
  */
 #include "postgres.h"
 
@@ -79,11 +79,11 @@ tell(UjobsRelayLink *link, const char *text)
 	const char *name = link->sink->name;
 	ErrorData  *error;
 
-	link->reported = text != NULL;
-	if (text != NULL)
+	if (text != NULL && link->told != UJOBS_RELAY_TOLD_DOWN)
 		ereport(LOG, (errmsg("ujobs cannot reach sink \"%s\", will try again: %s", name, text)));
-	else
+	else if (text == NULL && link->told == UJOBS_RELAY_TOLD_DOWN)
 		ereport(LOG, (errmsg("ujobs can reach sink \"%s\" again", name)));
+	link->told = text != NULL ? UJOBS_RELAY_TOLD_DOWN : UJOBS_RELAY_TOLD_UP;
 	error = ujobs_worker_try(write_report, &report);
 	if (error == NULL)
 		return;
@@ -112,7 +112,7 @@ note_break(UjobsRelayLink *link, TimestampTz now, const char *text)
 	link->breaks++;
 	link->ready = false;
 	link->connect_at = TimestampTzPlusMilliseconds(now, pause_ms(link->breaks));
-	if (!link->reported && (!was_ready || link->breaks > 1))
+	if (!was_ready || link->breaks > 1)
 		tell(link, text);
 }
 
@@ -173,7 +173,7 @@ note_ready(UjobsRelayLink *link, TimestampTz now)
 {
 	link->ready = true;
 	link->ready_at = now;
-	if (link->reported)
+	if (link->told != UJOBS_RELAY_TOLD_UP)
 		tell(link, NULL);
 }
 

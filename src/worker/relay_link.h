@@ -24,13 +24,20 @@ typedef struct UjobsRelaySink
 	UjobsSinkOptions *options;
 } UjobsRelaySink;
 
+typedef enum UjobsRelayTold
+{
+	UJOBS_RELAY_TOLD_NOTHING,	/* ujobs.sinks may still show what an earlier relay saw */
+	UJOBS_RELAY_TOLD_UP,
+	UJOBS_RELAY_TOLD_DOWN
+} UjobsRelayTold;
+
 typedef struct UjobsRelayLink
 {
 	const UjobsRelaySink *sink;
 	const char *queue;			/* NULL: it publishes */
 	UjobsCourier *courier;		/* NULL: between two tries */
 	bool		ready;
-	bool		reported;		/* people were told that it cannot be reached */
+	UjobsRelayTold told;		/* what people heard of it */
 	int			breaks;			/* in a row */
 	TimestampTz ready_at;
 	TimestampTz connect_at;		/* when to try next */

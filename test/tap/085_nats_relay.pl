@@ -3,6 +3,7 @@ use strict;
 use warnings;
 
 use NatsTest;
+use PostgreSQL::Test::Utils;
 use Test::More;
 use UjobsTest;
 
@@ -22,9 +23,14 @@ $one->safe_psql('postgres', q(select ujobs.set_sink_secret('bus', '{"user": "app
 $one->safe_psql('postgres', q(select ujobs.publish('bus', 's.a', '{"n": 1}')));
 wait_until_sql($one, $down);
 pass('a wrong password shows, without itself');
+my $tried = $one->safe_psql('postgres', q(select failed_at from ujobs.sinks));
+wait_until_sql($one, qq(select failed_at > '$tried' and next_try_at > failed_at from ujobs.sinks));
+pass('and the view follows each try');
 $_->safe_psql('postgres', q(select ujobs.set_sink_secret('bus', '{"user": "app", "password": "right-word"}'))) for @node;
 wait_until_sql($one, q(select state = 'published' and attempts = 0 from ujobs.outbox where topic = 's.a'));
 pass('the message waited for the right one');
+wait_until_sql($one, q(select state = 'up' and last_error is null and next_try_at is null from ujobs.sinks));
+pass('and the sink is up again');
 
 # ---- refusals ----
 
@@ -60,6 +66,14 @@ my $deadline = time + $UjobsTest::patience;
 do { @seen = split /\n/, $all->(); } until @seen >= 2000 || time > $deadline;
 is_deeply([ sort { $a <=> $b } grep { length } @seen ], [ 1 .. 2000 ], 'each job ran in one of the servers, once');
 
+# ---- TLS that does not come about, and the exit of who tried it ----
+
+my ($code, $out, $err) = $one->psql('postgres', qq(select ujobs.define_sink('tls', 'nats', '{"url": "$nats->{url}", "tls": {"ca": "/nowhere"}, "check": true}')));
+like($err, qr/cannot be reached.*certificates/s, 'no authorities, no connection');
+$one->safe_psql('postgres', qq(select ujobs.define_sink('tls', 'nats', '{"url": "$nats->{url}", "tls": {"ca": "/nowhere"}}'); select ujobs.publish('tls', 's.a', '{}')));
+wait_until_sql($one, q(select state = 'down' from ujobs.sinks where name = 'tls'));
+
 $_->stop for @node;
+unlike(slurp_file($one->logfile), qr/terminated by signal/, 'neither the session nor the relay crashes when it ends');
 nats_stop($nats);
 done_testing();
