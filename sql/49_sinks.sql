@@ -7,7 +7,7 @@ comment on function ujobs.define_sink(text, text, jsonb, boolean) is
 'Names a system that messages go to, and returns {name, kind, options, hasSecret}. Superuser only. Defining it again with the same options changes nothing.
 
   name     its name, 1 to 63 bytes
-  kind     ''nats'' (JetStream), ''redis'' (Streams) or ''http'' (webhooks); each needs its package
+  kind     ''nats'' (JetStream), ''redis'' (Streams) or ''http'' (webhooks); each needs its module, see docs/outbox.md
   options  a JSON object: url, such as nats://127.0.0.1:4222, redis://127.0.0.1:6379/0 or https://example.com/hook, without user and password; timeout of one exchange (an interval, or milliseconds; default 10s); maxPayload, the most bytes of one message as JSON text (default 1 MB for nats, 16 MB else, at most 64 MB); attempts, after which a message that fails is parked; check: true tries the connection now and is not kept; and those of the kind, see docs/outbox.md
   replace  true: change a sink that has other options; connections are made anew at commit
 

@@ -32,16 +32,6 @@ PG_FUNCTION_INFO_V1(ujobs_sql_publishing);
 #define MAX_HEADERS 50
 #define MAX_HEADER_BYTES 4000
 
-static void
-refuse(const char *option, const char *detail, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-			 errmsg("invalid value for option \"%s\"", option),
-			 errdetail_internal("%s", detail),
-			 errhint("%s", hint)));
-}
-
 /* ---- headers ---- */
 
 /* The module sets these, so that a message is known again. */
@@ -70,20 +60,20 @@ check_header(const char *name, const JsonbValue *value)
 	const char *hint = "A header's name is letters, digits and dashes, its value a string of one line.";
 
 	if (*name == '\0' || strspn(name, token) != strlen(name))
-		refuse("headers", psprintf("\"%s\" is not a name of a header.", name), hint);
+		ujobs_options_refuse("headers", psprintf("\"%s\" is not a name of a header.", name), hint);
 	if (is_reserved(name))
-		refuse("headers", psprintf("\"%s\" is set by ujobs itself.", name), "Leave it out.");
+		ujobs_options_refuse("headers", psprintf("\"%s\" is set by ujobs itself.", name), "Leave it out.");
 	if (value->type != jbvString)
-		refuse("headers", psprintf("The value of \"%s\" is not a string.", name), hint);
+		ujobs_options_refuse("headers", psprintf("The value of \"%s\" is not a string.", name), hint);
 	if (strlen(name) + value->val.string.len > MAX_HEADER_BYTES)
-		refuse("headers", psprintf("\"%s\" and its value have %zu bytes of %d.", name,
+		ujobs_options_refuse("headers", psprintf("\"%s\" and its value have %zu bytes of %d.", name,
 								   strlen(name) + value->val.string.len, MAX_HEADER_BYTES), hint);
 	for (int i = 0; i < value->val.string.len; i++)
 	{
 		unsigned char c = value->val.string.val[i];
 
 		if ((c < ' ' && c != '\t') || c == 127)
-			refuse("headers", psprintf("The value of \"%s\" has a control character.", name), hint);
+			ujobs_options_refuse("headers", psprintf("The value of \"%s\" has a control character.", name), hint);
 	}
 }
 
@@ -123,9 +113,9 @@ headers_argument(FunctionCallInfo fcinfo, int argument)
 	else
 		headers = PG_GETARG_JSONB_P(argument);
 	if (!JB_ROOT_IS_OBJECT(headers))
-		refuse("headers", "It is not a JSON object.", "Pass an object of strings, such as {\"x-source\": \"shop\"}.");
+		ujobs_options_refuse("headers", "It is not a JSON object.", "Pass an object of strings, such as {\"x-source\": \"shop\"}.");
 	if (JB_ROOT_COUNT(headers) > MAX_HEADERS)
-		refuse("headers", psprintf("There are %d of them.", JB_ROOT_COUNT(headers)), "Pass at most 50.");
+		ujobs_options_refuse("headers", psprintf("There are %d of them.", JB_ROOT_COUNT(headers)), "Pass at most 50.");
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	it = JsonbIteratorInit(&headers->root);
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
@@ -152,7 +142,7 @@ static void
 check_text(const char *option, const char *text, const char *hint)
 {
 	if (*text == '\0' || strlen(text) > MAX_TOPIC_BYTES)
-		refuse(option, psprintf("It has %zu bytes; it takes 1 to %d.", strlen(text), MAX_TOPIC_BYTES), hint);
+		ujobs_options_refuse(option, psprintf("It has %zu bytes; it takes 1 to %d.", strlen(text), MAX_TOPIC_BYTES), hint);
 }
 
 static UjobsSink *

@@ -43,16 +43,6 @@ superuser_required(const char *function)
 			 errhint("Ask a superuser to call it.")));
 }
 
-static void
-refuse(const char *option, const char *detail, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-			 errmsg("invalid value for option \"%s\"", option),
-			 errdetail_internal("%s", detail),
-			 errhint("%s", hint)));
-}
-
 /* Locked to the end of the transaction. */
 static UjobsSink *
 sink_required(const char *name)
@@ -79,7 +69,7 @@ object_argument(FunctionCallInfo fcinfo, int argument, const char *name)
 				 errhint("Give it a JSON object, '{}' for nothing.")));
 	object = PG_GETARG_JSONB_P(argument);
 	if (!JB_ROOT_IS_OBJECT(object))
-		refuse(name, "It is not a JSON object.", "Give it an object; its members are strings, numbers and booleans.");
+		ujobs_options_refuse(name, "It is not a JSON object.", "Give it an object; its members are strings, numbers and booleans.");
 	return object;
 }
 
@@ -96,7 +86,7 @@ module_required(const char *kind)
 				(errcode(UJOBS_ERRCODE(DRIVER_UNAVAILABLE)),
 				 errmsg("sinks of kind \"%s\" need a module that cannot be used", kind),
 				 errdetail_internal("%s", reason),
-				 errhint("Install the package %s on this server.", ujobs_sink_module_package(kind))));
+				 errhint("Build and install ujobs again where pkg-config finds %s.", ujobs_sink_module_library(kind))));
 	return module;
 }
 
@@ -111,7 +101,7 @@ check_url(const char *kind, Jsonb *options)
 	char	   *at;
 
 	if (getKeyJsonValueFromContainer(&options->root, "url", 3, &value) == NULL || value.type != jbvString)
-		refuse("url", "It is not there, or not a string.", "Give the system's address, such as 'nats://127.0.0.1:4222'.");
+		ujobs_options_refuse("url", "It is not there, or not a string.", "Give the system's address, such as 'nats://127.0.0.1:4222'.");
 	at = pnstrdup(value.val.string.val, value.val.string.len);
 	while ((at = strstr(at, "://")) != NULL)
 	{
@@ -120,7 +110,7 @@ check_url(const char *kind, Jsonb *options)
 		at += 3;
 		length = strcspn(at, "/?#,@");
 		if (at[length] == '@' && (strcmp(kind, "redis") != 0 || memchr(at, ':', length) != NULL))
-			refuse("url", "There is a password or a token in it.",
+			ujobs_options_refuse("url", "There is a password or a token in it.",
 				   "Leave it out and give it to ujobs.set_sink_secret, which shows it to nobody.");
 	}
 }
@@ -135,11 +125,11 @@ examine(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
 	const char *unknown = ujobs_sink_unknown_option(module, options);
 
 	if (unknown != NULL)
-		refuse("options", psprintf("Sinks of kind \"%s\" have no option \"%s\".", module->kind, unknown),
+		ujobs_options_refuse("options", psprintf("Sinks of kind \"%s\" have no option \"%s\".", module->kind, unknown),
 			   "Correct its name or leave it out.");
 	unknown = ujobs_sink_unknown_secret(module, options);
 	if (unknown != NULL)
-		refuse("secret", psprintf("Sinks of kind \"%s\" have no secret \"%s\".", module->kind, unknown),
+		ujobs_options_refuse("secret", psprintf("Sinks of kind \"%s\" have no secret \"%s\".", module->kind, unknown),
 			   "Correct its name or leave it out.");
 	(void) ujobs_sink_max_payload(module->kind, facts->options);
 	if (module->examine != NULL && !module->examine(options, &error))
@@ -163,7 +153,7 @@ try_connection(const UjobsSinkModule *module, const UjobsSinkOptions *options)
 			(errcode(UJOBS_ERRCODE(DRIVER_UNAVAILABLE)),
 			 errmsg("sink \"%s\" cannot be reached", options->sink),
 			 errdetail_internal("%s", error.text),
-			 errhint("Correct the address, or leave out \"check\" and define it for a server that comes later.")));
+			 errhint("Correct the options, or leave out \"check\" if the server comes later or ujobs.set_sink_secret is still to be called.")));
 }
 
 /* ---- descriptors ---- */
@@ -223,7 +213,7 @@ same(const UjobsSink *stored, const UjobsSink *asked)
 		compareJsonbContainers(&stored->options->root, &asked->options->root) == 0;
 }
 
-/* Raises UJ003 when the queues or consumers that use it could not go on. */
+/* Raises UJ006 when the queues or consumers that use it could not go on. */
 static void
 check_kind_change(const UjobsSink *stored, const UjobsSink *asked)
 {
@@ -309,7 +299,7 @@ static void
 check_kind(const char *kind)
 {
 	if (strcmp(kind, "nats") != 0 && strcmp(kind, "redis") != 0 && strcmp(kind, "http") != 0)
-		refuse("kind", psprintf("It is \"%s\".", kind), "Pass 'nats', 'redis' or 'http'.");
+		ujobs_options_refuse("kind", psprintf("It is \"%s\".", kind), "Pass 'nats', 'redis' or 'http'.");
 }
 
 /* define_sink(name, kind, options, replace) */
@@ -399,7 +389,7 @@ broker_required(const char *name, const char *queue)
 	UjobsSink  *sink = sink_required(name);
 
 	if (strcmp(sink->kind, "http") == 0)
-		refuse("sink", psprintf("Sink \"%s\" is of kind \"http\", which keeps no queue such as \"%s\".", name, queue),
+		ujobs_options_refuse("sink", psprintf("Sink \"%s\" is of kind \"http\", which keeps no queue such as \"%s\".", name, queue),
 			   "Pass a sink of kind 'nats' or 'redis'.");
 	return sink;
 }
@@ -422,16 +412,16 @@ driver_sink(const char *queue, const char *driver, const char *name)
 	if (strcmp(driver, "pg") == 0)
 	{
 		if (name != NULL)
-			refuse("sink", "Driver 'pg' keeps the jobs of the queue in this database.", "Leave out the sink.");
+			ujobs_options_refuse("sink", "Driver 'pg' keeps the jobs of the queue in this database.", "Leave out the sink.");
 		return 0;
 	}
 	if (strcmp(driver, "nats") != 0 && strcmp(driver, "redis") != 0)
-		refuse("driver", psprintf("It is \"%s\".", driver), "Pass 'pg', 'nats' or 'redis'.");
+		ujobs_options_refuse("driver", psprintf("It is \"%s\".", driver), "Pass 'pg', 'nats' or 'redis'.");
 	if (name == NULL)
-		refuse("sink", psprintf("Driver \"%s\" needs a sink.", driver), "Name a sink of that kind.");
+		ujobs_options_refuse("sink", psprintf("Driver \"%s\" needs a sink.", driver), "Name a sink of that kind.");
 	sink = broker_required(name, queue);
 	if (strcmp(sink->kind, driver) != 0)
-		refuse("sink", psprintf("Sink \"%s\" is of kind \"%s\", the driver is \"%s\".", name, sink->kind, driver),
+		ujobs_options_refuse("sink", psprintf("Sink \"%s\" is of kind \"%s\", the driver is \"%s\".", name, sink->kind, driver),
 			   "Pass a sink of the driver's kind.");
 	return sink->id;
 }

@@ -31,6 +31,7 @@
 #define MOST_PAYLOAD (64 * 1024 * 1024)
 
 static const char *const kinds[] = {"nats", "redis", "http"};
+static const char *const libraries[] = {"libnats", "hiredis and OpenSSL", "libcurl"};
 static const UjobsSinkModule *loaded[lengthof(kinds)];
 
 /* ---- the module ---- */
@@ -47,9 +48,11 @@ kind_number(const char *kind)
 }
 
 const char *
-ujobs_sink_module_package(const char *kind)
+ujobs_sink_module_library(const char *kind)
 {
-	return psprintf("postgresql-%s-ujobs-%s", PG_MAJORVERSION, kind);
+	int			number = kind_number(kind);
+
+	return number < 0 ? "the client library" : libraries[number];
 }
 
 static UjobsSinkEntry

@@ -18,8 +18,8 @@
  */
 extern const UjobsSinkModule *ujobs_sink_module(const char *kind, char **reason);
 
-/* The Debian package, for hints. */
-extern const char *ujobs_sink_module_package(const char *kind);
+/* What its module is built with, for hints. */
+extern const char *ujobs_sink_module_library(const char *kind);
 
 /*
  * Options and secrets as a module takes them, flattened, in UTF-8, all of it

@@ -154,7 +154,7 @@ check_conflict(const UjobsEnqueueOptions *options, const UjobsDriver *driver)
 		return;
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-			 errmsg("invalid value for option \"on_conflict\""),
+			 errmsg("option \"on_conflict\" has an invalid value"),
 			 errdetail("Queue \"%s\" lives on a broker (%s), so nobody knows here whether the key is held.",
 					   options->queue, driver->driver),
 			 errhint("Leave it out: the store that takes the job in dedupes.")));
