@@ -174,9 +174,10 @@ typedef struct UjobsWaiter
 
 /*
  * How a limit that somebody holds units of stands, for those who ask why a job
- * waits.  The dispatcher alone writes; readers take a glance without a lock.
+ * waits: as many as tenants whose jobs the dispatcher knows.  The dispatcher
+ * alone writes; readers take a glance without a lock.
  */
-#define UJOBS_CAPS_SHOWN 2048
+#define UJOBS_CAPS_SHOWN 20480
 
 typedef struct UjobsCapShown
 {

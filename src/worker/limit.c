@@ -100,7 +100,7 @@ ujobs_limit_show(UjobsCap *cap)
 {
 	UjobsCapShown *shown;
 
-	if (ujobs_limit_used(cap) == 0 && !cap->watched)
+	if ((ujobs_limit_used(cap) == 0 || cap->limit == 0) && !cap->watched)
 	{
 		hide(cap);
 		return;
@@ -317,6 +317,7 @@ ujobs_limit_set_definition(UjobsCap *cap, int limit)
 	limited[UJOBS_CAP_DEFINITION] += (limit > 0) - (cap->limit > 0);
 	cap->limit = limit;
 	changed = true;
+	ujobs_limit_show(cap);
 }
 
 static bool
@@ -333,6 +334,7 @@ set_queue(UjobsCap *cap, const UjobsQueueRow *row)
 	cap->per_tenant = row->per_tenant;
 	cap->rate_limit.starts = row->rate_per_tenant;
 	cap->rate_limit.window = row->rate_window;
+	ujobs_limit_show(cap);
 	return true;
 }
 
@@ -369,6 +371,7 @@ follow_queues(TimestampTz now)
 			ujobs_rate_forget(&cap->rate);
 		unwatch(cap);
 		follow_rate(cap, now);
+		ujobs_limit_show(cap);
 		set_freed(cap);
 	}
 }

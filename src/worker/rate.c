@@ -5,6 +5,7 @@
 
 #include "utils/memutils.h"
 
+#include "core/clock.h"
 #include "worker/rate.h"
 
 static inline UjobsRateMark *
@@ -72,7 +73,7 @@ ujobs_rate_start(UjobsRate *rate, const UjobsRateLimit *limit, TimestampTz at, M
 TimestampTz
 ujobs_rate_next(const UjobsRate *rate, const UjobsRateLimit *limit, TimestampTz now)
 {
-	return (rate->n > 0 ? mark_at(rate, 0)->last : now) + limit->window;
+	return ujobs_clock_add(rate->n > 0 ? mark_at(rate, 0)->last : now, limit->window);
 }
 
 bool

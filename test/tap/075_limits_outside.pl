@@ -101,6 +101,9 @@ $free->('once it is greater');
 $sql->("select ujobs.set_queue('rate', rate_per_tenant => 2, rate_window => '1 hour')");
 $rated->(2);
 is(scalar $claim->('rate', 9), 0, 'and nothing can be claimed');
+$sql->("select ujobs.set_queue('rate', rate_per_tenant => 3, rate_window => '2562047788 hours')");
+is(scalar $claim->('rate', 9), 0, 'nor in a window that goes beyond the end of time');
+$why->($waits, 'waiting: tenant "late" is at its rate of 3 in 2562047788:00:00 in queue "rate" until further notice', 'rate');
 $sql->("select ujobs.set_queue('rate')");
 $free->('once there is none');
 $ack->($_) foreach @lease;
@@ -288,7 +291,7 @@ is($sql->("select count(*) from ujobs.claim('w', '{crowd}', 9) c where ujobs.ack
 
 SKIP:
 {
-	skip 'this system does not tell the processor time of a process', 2 if !-r '/proc/self/schedstat';
+	skip 'this system does not tell the processor time of a process', 4 if !-r '/proc/self/schedstat';
 
 	# Without the look at all rows, which is a share of the time that passes.
 	my ($former) = engine_pids($node, 'ujobs dispatcher');
@@ -332,6 +335,8 @@ SKIP:
 	note("the dispatcher took $alone s for 400 jobs, $beside s beside 20 000 that are blocked");
 	cmp_ok($beside, '<', $bound, '20 000 jobs of tenants at their limit cost the dispatcher nothing');
 	is($sql->("select count(*) from ujobs.jobs where name = 'in_cost' and state = 'ready' and attempt = 0"), 20000, 'while they wait');
+	$why->($sql->("select id from ujobs.jobs where name = 'in_cost' and tenant_id = 't$_' limit 1"), "waiting: tenant \"t$_\" is at its limit of 1 in queue \"cost\"", 'cost')
+	  foreach 1, 5000;
 	$sql->("select ujobs.drop_job(name, true) from ujobs.definitions where queue = 'cost'");
 }
 
