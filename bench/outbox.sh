@@ -29,7 +29,7 @@ outbox_await()
 outbox_nats()
 {
 	as_tester nats-server -js -a 127.0.0.1 -p "${outbox_url[nats]##*:}" -sd "$outbox_place/nats" -P "$outbox_place/nats.pid" \
-		-l "$outbox_place/nats.log" &
+		-l "$outbox_place/nats.log" 2>>"$SCRATCH/nats.err" &
 	disown						# its end is no news for the shell
 	outbox_await "$outbox_place/nats.pid" "${outbox_url[nats]##*:}"
 	outbox_pid[nats]=$(<"$outbox_place/nats.pid")
@@ -54,7 +54,7 @@ outbox_http()
 	local tries
 
 	# A python3 that is in the caller's home first in PATH is not for the tester.
-	PATH=/usr/bin:$PATH as_tester python3 "$SCRATCH/src/bench/receiver.py" "$outbox_place/http.pid" >"$SCRATCH/http.port" &
+	PATH=/usr/bin:$PATH as_tester python3 "$SCRATCH/src/bench/receiver.py" "$outbox_place/http.pid" >"$SCRATCH/http.port" 2>"$SCRATCH/http.err" &
 	disown
 	for ((tries = 0; tries < 500; tries++)); do
 		[ ! -s "$SCRATCH/http.port" ] || break
