@@ -124,6 +124,15 @@ Errors: 22004 id is NULL; 25006 read-only transaction or standby; 42704 no such 
 
 Example: select ujobs.skip_outbox(17);';
 
+create function ujobs.skip_inbox(message_id text) returns void
+    language c volatile as 'MODULE_PATHNAME', 'ujobs_sql_skip_inbox';
+comment on function ujobs.skip_inbox(text) is
+'Gives up a message that was taken in and is parked: it never becomes a job, neither here nor in another database.
+
+  message_id  that of ujobs.inbox
+Errors: 42704 no parked message has that id.
+Example: select ujobs.skip_inbox(message_id) from ujobs.inbox where state = ''parked'' and message ->> ''name'' = ''old'';';
+
 -- Counts of each sink, for everybody: exact up to 20000 messages, sampled
 -- beyond.  oldest is the first message that is neither delivered nor parked.
 create function ujobs_internal.sink_counts(out sink text, out pending bigint, out parked bigint, out oldest timestamptz,

@@ -31,6 +31,7 @@ revoke execute on function ujobs.stop_workers from public;
 
 revoke execute on function ujobs.retry_outbox from public;
 revoke execute on function ujobs.skip_outbox from public;
+revoke execute on function ujobs.skip_inbox from public;
 
 -- A superuser's, whoever else is granted them.
 revoke execute on function ujobs.define_sink from public;

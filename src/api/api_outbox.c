@@ -20,12 +20,14 @@
 #include "core/sink_module.h"
 #include "model/traceparent.h"
 #include "run/route.h"
+#include "store/inbox_store.h"
 #include "store/outbox_store.h"
 #include "store/sink_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_publish);
 PG_FUNCTION_INFO_V1(ujobs_sql_retry_outbox);
 PG_FUNCTION_INFO_V1(ujobs_sql_skip_outbox);
+PG_FUNCTION_INFO_V1(ujobs_sql_skip_inbox);
 PG_FUNCTION_INFO_V1(ujobs_sql_publishing);
 
 #define MAX_TOPIC_BYTES 1000
@@ -234,6 +236,21 @@ ujobs_sql_skip_outbox(PG_FUNCTION_ARGS)
 
 	PreventCommandIfReadOnly("ujobs.skip_outbox()");
 	settle(id, ujobs_outbox_skip(id));
+	PG_RETURN_VOID();
+}
+
+/* skip_inbox(message_id) */
+Datum
+ujobs_sql_skip_inbox(PG_FUNCTION_ARGS)
+{
+	char	   *id = ujobs_options_required(fcinfo, 0, "message_id");
+
+	PreventCommandIfReadOnly("ujobs.skip_inbox()");
+	if (!ujobs_inbox_skip(id, GetCurrentTimestamp()))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("there is no parked message \"%s\" in the inbox", id),
+				 errhint("See ujobs.inbox for those there are.")));
 	PG_RETURN_VOID();
 }
 

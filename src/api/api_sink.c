@@ -9,7 +9,9 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
@@ -132,6 +134,7 @@ examine(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
 		ujobs_options_refuse("secret", psprintf("Sinks of kind \"%s\" have no secret \"%s\".", module->kind, unknown),
 			   "Correct its name or leave it out.");
 	(void) ujobs_sink_max_payload(module->kind, facts->options);
+	(void) ujobs_sink_attempts(facts->options);
 	if (module->examine != NULL && !module->examine(options, &error))
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
@@ -339,13 +342,26 @@ ujobs_sql_define_sink(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(describe(&asked));
 }
 
+/*
+ * From here on, the statement with the secret in it is not what
+ * pg_stat_activity shows, nor what the log says of an error.
+ */
+static void
+hide_statement(void)
+{
+	pgstat_report_activity(STATE_RUNNING, "<ujobs.set_sink_secret>");
+	(void) set_config_option("log_min_error_statement", "panic", PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
 /* set_sink_secret(name, secret) */
 Datum
 ujobs_sql_set_sink_secret(PG_FUNCTION_ARGS)
 {
 	UjobsSink  *sink;
 	UjobsSinkFacts facts = {0};
+	int			nest = NewGUCNestLevel();
 
+	hide_statement();
 	superuser_required("set_sink_secret");
 	PreventCommandIfReadOnly("ujobs.set_sink_secret()");
 	facts.secret = object_argument(fcinfo, 1, "secret");
@@ -355,6 +371,7 @@ ujobs_sql_set_sink_secret(PG_FUNCTION_ARGS)
 	(void) examine(module_required(sink->kind), &facts);
 	ujobs_sink_set_secret(sink->id, facts.secret);
 	ujobs_wakeup_note_relay();
+	AtEOXact_GUC(true, nest);
 	PG_RETURN_VOID();
 }
 

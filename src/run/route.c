@@ -76,7 +76,7 @@ push_jsonb(JsonbParseState **state, const char *name, Jsonb *jsonb)
 	pushJsonbValue(state, WJB_VALUE, &value);
 }
 
-/* ISO 8601 in UTC with milliseconds, rounded down. */
+/* ISO 8601 in UTC with milliseconds, rounded down; what is before its first year is as due as that. */
 static char *
 instant_text(TimestampTz at)
 {
@@ -87,6 +87,8 @@ instant_text(TimestampTz at)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("timestamp out of range")));
+	if (tm.tm_year < 1)
+		return pstrdup("0001-01-01T00:00:00.000Z");
 	return psprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year, tm.tm_mon, tm.tm_mday,
 					tm.tm_hour, tm.tm_min, tm.tm_sec, (int) (fsec / 1000));
 }

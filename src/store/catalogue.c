@@ -1670,6 +1670,16 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 		" where message_id = $1",
 		3, {TEXTOID, INT8OID, JSONBOID}
 	},
+	[UJOBS_SQL_INBOX_SKIP] = {
+		"inbox_skip",
+		"/* ujobs:inbox_skip */\n"
+		"update ujobs_internal.inbox\n"
+		"   set parked = false, message = null, error = null, taken_at = $2\n"
+		" where message_id = $1\n"
+		"   and parked",
+		2, {TEXTOID, TIMESTAMPTZOID}
+	},
+
 	[UJOBS_SQL_INBOX_EXPIRE] = {
 		"inbox_expire",
 		"/* ujobs:inbox_expire */\n"

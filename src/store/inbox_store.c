@@ -122,6 +122,21 @@ ujobs_inbox_settle(const UjobsInboxRow *row)
 	ujobs_identity_leave(&identity);
 }
 
+bool
+ujobs_inbox_skip(const char *message_id, TimestampTz now)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	bool		skipped;
+
+	ujobs_identity_enter(&identity);
+	ujobs_bind_text(&args, message_id);
+	ujobs_bind(&args, TimestampTzGetDatum(now));
+	skipped = ujobs_query_run(ujobs_statement(UJOBS_SQL_INBOX_SKIP), &args).rows > 0;
+	ujobs_identity_leave(&identity);
+	return skipped;
+}
+
 int64
 ujobs_inbox_expire(TimestampTz before, int max)
 {

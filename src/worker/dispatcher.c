@@ -583,9 +583,12 @@ ujobs_dispatcher_main(Datum arg)
 			next = await_home();
 		else
 		{
+			TimestampTz relay_at;
+
 			ujobs_scheduler_ensure(engine);
-			ujobs_relay_ensure(engine);
+			relay_at = ujobs_relay_ensure(engine);
 			next = one_round();
+			next = Min(next, relay_at);
 		}
 		if (config_changed)
 			continue;

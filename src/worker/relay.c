@@ -26,6 +26,7 @@
 #include "core/guc.h"
 #include "core/identity.h"
 #include "core/observe.h"
+#include "core/room.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
 #include "store/home_store.h"
@@ -37,6 +38,7 @@
 
 #define RESTART_US USECS_PER_SEC
 #define READ_AGAIN_MS 1000
+#define ROOM_MS 100				/* until an executor has left, perhaps */
 
 /* A sink with what goes there and what comes from there. */
 typedef struct Station
@@ -66,29 +68,52 @@ is_needed(void)
 	return needed;
 }
 
+/*
+ * Is there a process for it, with one left for executors?  What the
+ * dispatcher's next look has to be for stands in *next.
+ */
+static bool
+take_room(TimestampTz now, TimestampTz *next)
+{
+	static bool said = false;
+	UjobsRoom	room = ujobs_room_ask(1);
+
+	if (room == UJOBS_ROOM_NONE && !said)
+		ereport(LOG,
+				(errmsg("ujobs cannot start a relay: max_worker_processes is exhausted"),
+				 errdetail("Messages stay in the outbox; one process must be left for executors."),
+				 errhint("Raise max_worker_processes.")));
+	said = room == UJOBS_ROOM_NONE;
+	*next = TimestampTzPlusMilliseconds(now, room == UJOBS_ROOM_COMING ? ROOM_MS : ujobs_guc_poll_interval);
+	return room == UJOBS_ROOM_THERE;
+}
+
 /* A relay that ends rings the dispatcher, and so does a commit that needs one. */
-void
+TimestampTz
 ujobs_relay_ensure(UjobsEngine *of)
 {
 	static TimestampTz look_at = 0;
 	static TimestampTz tried_at = 0;
+	static bool needed = false;
 	BackgroundWorker worker;
 	TimestampTz now;
 
 	if (of->relay_pid != 0)
-		return;
+		return DT_NOEND;
 	now = GetCurrentTimestamp();
 	if (now < look_at && pg_atomic_read_u32(&of->relay_changed) == 0)
-		return;
+		return needed ? look_at : DT_NOEND;
 	if (now - tried_at < RESTART_US)
-		return;
+		return tried_at + RESTART_US;
 	(void) ujobs_wakeup_take_relay(of);
 	look_at = TimestampTzPlusMilliseconds(now, ujobs_guc_poll_interval);
-	if (!is_needed())
-		return;
+	needed = is_needed();
+	if (!needed || !take_room(now, &look_at))
+		return needed ? look_at : DT_NOEND;
 	tried_at = now;
 	ujobs_spawn_describe(&worker, "relay", ObjectIdGetDatum(MyDatabaseId));
 	(void) RegisterDynamicBackgroundWorker(&worker, NULL);
+	return look_at;
 }
 
 void
@@ -345,6 +370,7 @@ have_outdated(void)
 static void
 follow_changes(TimestampTz now)
 {
+	static UjobsRelayNews news;
 	Wanted		wanted = {0};
 	ErrorData  *error;
 
@@ -355,9 +381,9 @@ follow_changes(TimestampTz now)
 	if (!extension_is_here())
 		proc_exit(0);
 	error = ujobs_worker_try(read_wanted, &wanted);
+	ujobs_relay_tell(&news, "read its sinks", error);
 	if (error != NULL)
 	{
-		ereport(LOG, (errmsg("ujobs could not read its sinks, will try again: %s", error->message)));
 		read_at = TimestampTzPlusMilliseconds(now, READ_AGAIN_MS);
 		return;
 	}

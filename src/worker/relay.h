@@ -4,6 +4,8 @@
 #ifndef UJOBS_WORKER_RELAY_H
 #define UJOBS_WORKER_RELAY_H
 
+#include "datatype/timestamp.h"
+
 #include "core/shmem.h"
 
 /* The process.  arg: the database's oid. */
@@ -11,9 +13,10 @@ extern PGDLLEXPORT void ujobs_relay_main(Datum arg);
 
 /*
  * The dispatcher, outside a transaction: start it when it is not there and
- * there is a sink.
+ * there is a sink and room for it (core/room.h).  Returns when to call it again
+ * at the latest.
  */
-extern void ujobs_relay_ensure(UjobsEngine *engine);
+extern TimestampTz ujobs_relay_ensure(UjobsEngine *engine);
 
 /* The dispatcher: end it. */
 extern void ujobs_relay_stop(UjobsEngine *engine);

@@ -34,6 +34,8 @@
 struct UjobsInlet
 {
 	UjobsRelayLink link;
+	UjobsRelayNews storing;
+	UjobsRelayNews looking;
 	MemoryContext memory;		/* of one turn */
 	int64		room;
 	bool		taken;			/* since the room was looked at */
@@ -140,13 +142,11 @@ store_taken(UjobsInlet *inlet, UjobsSinkDelivery *deliveries, int n)
 	MemoryContextSwitchTo(inlet->memory);
 	list_ours(inlet, deliveries, n);
 	error = ujobs_worker_try(store_all, inlet);
+	ujobs_relay_tell(&inlet->storing, psprintf("take in messages of queue \"%s\"", inlet->link.queue), error);
 	if (error == NULL)
 		tell_verdicts(inlet, deliveries, n);
 	else
 	{
-		ereport(LOG,
-				(errmsg("ujobs could not take in messages of queue \"%s\", will try again: %s",
-						inlet->link.queue, error->message)));
 		inlet->look_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), FAILED_MS);
 		inlet->room = 0;
 		ujobs_courier_allow(inlet->link.courier, 0);
@@ -179,10 +179,7 @@ look_at_room(UjobsInlet *inlet, TimestampTz now)
 	inlet->looked_at = now;
 	error = ujobs_worker_try(measure, inlet);
 	inlet->look_at = TimestampTzPlusMilliseconds(now, inlet->room > 0 ? ujobs_guc_poll_interval : LOOK_AGAIN_MS);
-	if (error != NULL)
-		ereport(LOG,
-				(errmsg("ujobs could not look at queue \"%s\", will try again: %s",
-						inlet->link.queue, error->message)));
+	ujobs_relay_tell(&inlet->looking, psprintf("look at queue \"%s\"", inlet->link.queue), error);
 	MemoryContextReset(inlet->memory);
 }
 
@@ -239,16 +236,15 @@ retry_some(void *arg)
 void
 ujobs_inlet_retry_parked(void)
 {
+	static UjobsRelayNews news;
 	Retry		retry = {"", CurrentMemoryContext};
 
 	while (retry.after != NULL)
 	{
 		ErrorData  *error = ujobs_worker_try(retry_some, &retry);
 
-		if (error == NULL)
-			continue;
-		ereport(LOG, (errmsg("ujobs could not try parked messages again: %s", error->message)));
-		FreeErrorData(error);
-		return;
+		ujobs_relay_tell(&news, "try parked messages again", error);
+		if (error != NULL)
+			return;
 	}
 }

@@ -3,7 +3,8 @@
  *
  * A connection that worked and breaks is made anew at once and nobody hears
  * of it: systems close idle connections.  Only when that fails too it is
- * news: for the log once, until it is over, for ujobs.sinks at each try.
+ * news: once in the log, until it is over, and in ujobs.sinks each time, with
+ * the next try.
  */
 #include "postgres.h"
 
@@ -18,6 +19,7 @@
 
 #define FIRST_PAUSE_MS 100
 #define LONGEST_PAUSE_MS 30000
+#define WRITE_AGAIN_MS 1000
 #define STEADY_MS 10000			/* a connection that lasted so long was good */
 
 UjobsBell *
@@ -51,12 +53,28 @@ ujobs_relay_sink_make(const UjobsSink *row, const char *home)
 	sink->kind = pstrdup(row->kind);
 	sink->options = ujobs_sink_options(&facts, NULL);
 	sink->attempts = ujobs_sink_attempts(row->options);
+	sink->status = palloc0(sizeof(UjobsRelayStatus));
+	sink->status->stale = true; /* who wrote it was another relay, or of another revision */
 	MemoryContextSetParent(memory, TopMemoryContext);	/* now that nothing can fail */
 	MemoryContextSwitchTo(old);
 	return sink;
 }
 
 /* ---- what people are told ---- */
+
+void
+ujobs_relay_tell(UjobsRelayNews *news, const char *what, ErrorData *error)
+{
+	char		text[sizeof(news->text)] = "";
+
+	if (error != NULL)
+		snprintf(text, sizeof(text), "%s: %s", what, error->message);
+	if (error != NULL && strcmp(text, news->text) != 0)
+		ereport(LOG, (errmsg("ujobs could not %s, will try again: %s", what, error->message)));
+	strcpy(news->text, text);
+	if (error != NULL)
+		FreeErrorData(error);
+}
 
 typedef struct Report
 {
@@ -72,23 +90,56 @@ write_report(void *arg)
 	ujobs_sink_set_status(report->link->sink->id, report->error, GetCurrentTimestamp(), report->link->connect_at);
 }
 
-static void
-tell(UjobsRelayLink *link, const char *text)
+static bool
+write_status(const UjobsRelayLink *link, const char *text)
 {
+	UjobsRelayStatus *status = link->sink->status;
 	Report		report = {link, text};
-	const char *name = link->sink->name;
-	ErrorData  *error;
+	ErrorData  *error = ujobs_worker_try(write_report, &report);
+	bool		written = error == NULL;
 
-	if (text != NULL && link->told != UJOBS_RELAY_TOLD_DOWN)
-		ereport(LOG, (errmsg("ujobs cannot reach sink \"%s\", will try again: %s", name, text)));
-	else if (text == NULL && link->told == UJOBS_RELAY_TOLD_DOWN)
-		ereport(LOG, (errmsg("ujobs can reach sink \"%s\" again", name)));
-	link->told = text != NULL ? UJOBS_RELAY_TOLD_DOWN : UJOBS_RELAY_TOLD_UP;
-	error = ujobs_worker_try(write_report, &report);
-	if (error == NULL)
+	ujobs_relay_tell(&status->news, psprintf("record the state of sink \"%s\"", link->sink->name), error);
+	if (!written)
+		status->write_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WRITE_AGAIN_MS);
+	return written;
+}
+
+/* At each break: the next try is another one. */
+static void
+tell_broken(UjobsRelayLink *link, const char *text)
+{
+	UjobsRelayStatus *status = link->sink->status;
+
+	if (!link->reported)
+		ereport(LOG, (errmsg("ujobs cannot reach sink \"%s\", will try again: %s", link->sink->name, text)));
+	link->reported = true;
+	if (!write_status(link, text))
 		return;
-	ereport(LOG, (errmsg("ujobs could not record the state of sink \"%s\": %s", name, error->message)));
-	FreeErrorData(error);
+	status->teller = link;
+	status->stale = false;
+}
+
+/* It works again, or is not there any more. */
+static void
+end_report(UjobsRelayLink *link)
+{
+	UjobsRelayStatus *status = link->sink->status;
+
+	link->reported = false;
+	if (status->teller != link)
+		return;
+	status->teller = NULL;
+	status->stale = true;
+}
+
+/* Of another connection that is still broken its next break tells. */
+static void
+clear_status(const UjobsRelayLink *link, TimestampTz now)
+{
+	UjobsRelayStatus *status = link->sink->status;
+
+	if (status->stale && now >= status->write_at)
+		status->stale = !write_status(link, NULL);
 }
 
 /* ---- connecting and breaking ---- */
@@ -112,8 +163,8 @@ note_break(UjobsRelayLink *link, TimestampTz now, const char *text)
 	link->breaks++;
 	link->ready = false;
 	link->connect_at = TimestampTzPlusMilliseconds(now, pause_ms(link->breaks));
-	if (!was_ready || link->breaks > 1)
-		tell(link, text);
+	if (link->reported || !was_ready || link->breaks > 1)
+		tell_broken(link, text);
 }
 
 typedef struct Search
@@ -173,8 +224,9 @@ note_ready(UjobsRelayLink *link, TimestampTz now)
 {
 	link->ready = true;
 	link->ready_at = now;
-	if (link->told != UJOBS_RELAY_TOLD_UP)
-		tell(link, NULL);
+	if (link->reported)
+		ereport(LOG, (errmsg("ujobs can reach sink \"%s\" again", link->sink->name)));
+	end_report(link);
 }
 
 void
@@ -203,6 +255,7 @@ ujobs_relay_link_keep(UjobsRelayLink *link, TimestampTz now)
 		case UJOBS_COURIER_READY:
 			if (!link->ready)
 				note_ready(link, now);
+			clear_status(link, now);
 			break;
 		case UJOBS_COURIER_BROKEN:
 			ujobs_relay_link_drop(link, now, error.text);
@@ -229,4 +282,5 @@ ujobs_relay_link_close(UjobsRelayLink *link)
 	ujobs_courier_stop(link->courier);
 	link->courier = NULL;
 	link->ready = false;
+	end_report(link);
 }

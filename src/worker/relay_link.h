@@ -12,7 +12,31 @@
 #include "core/courier.h"
 #include "store/sink_store.h"
 
-/* Does not change; a sink with another revision is another one. */
+/* What people were last told about a thing that may go wrong again and again; {0}. */
+typedef struct UjobsRelayNews
+{
+	char		text[256];		/* "": it goes well */
+} UjobsRelayNews;
+
+/*
+ * Logs that this went wrong, unless it was the last that was told, and frees
+ * the error.  error NULL: it went well.
+ */
+extern void ujobs_relay_tell(UjobsRelayNews *news, const char *what, ErrorData *error);
+
+/*
+ * What ujobs.sinks says of a sink, which several connections have a part in:
+ * the last one that broke.
+ */
+typedef struct UjobsRelayStatus
+{
+	const struct UjobsRelayLink *teller;	/* whose error stands there */
+	bool		stale;			/* what stands there may be over */
+	TimestampTz write_at;		/* not before: it failed */
+	UjobsRelayNews news;
+} UjobsRelayStatus;
+
+/* Does not change but for its status; a sink with another revision is another one. */
 typedef struct UjobsRelaySink
 {
 	MemoryContext memory;		/* in which all of it lives */
@@ -22,14 +46,8 @@ typedef struct UjobsRelaySink
 	char	   *kind;
 	int			attempts;		/* after so many a message is parked */
 	UjobsSinkOptions *options;
+	UjobsRelayStatus *status;
 } UjobsRelaySink;
-
-typedef enum UjobsRelayTold
-{
-	UJOBS_RELAY_TOLD_NOTHING,	/* ujobs.sinks may still show what an earlier relay saw */
-	UJOBS_RELAY_TOLD_UP,
-	UJOBS_RELAY_TOLD_DOWN
-} UjobsRelayTold;
 
 typedef struct UjobsRelayLink
 {
@@ -37,7 +55,7 @@ typedef struct UjobsRelayLink
 	const char *queue;			/* NULL: it publishes */
 	UjobsCourier *courier;		/* NULL: between two tries */
 	bool		ready;
-	UjobsRelayTold told;		/* what people heard of it */
+	bool		reported;		/* people were told that it cannot be reached */
 	int			breaks;			/* in a row */
 	TimestampTz ready_at;
 	TimestampTz connect_at;		/* when to try next */

@@ -46,6 +46,7 @@ struct UjobsOutlet
 {
 	const UjobsRelaySink *sink;
 	UjobsRelayLink link;
+	UjobsRelayNews news;
 	MemoryContext memory;		/* of one turn */
 	HTAB	   *rows;			/* ids of what is in a parcel */
 	HTAB	   *keys;			/* hashes of their keys */
@@ -387,11 +388,8 @@ turn(void *arg)
 /* ---- the round ---- */
 
 static void
-recover(UjobsOutlet *outlet, ErrorData *error)
+recover(UjobsOutlet *outlet)
 {
-	ereport(LOG,
-			(errmsg("ujobs could not record or read messages for sink \"%s\", will try again: %s",
-					outlet->sink->name, error->message)));
 	if (outlet->filling != NULL)
 	{
 		mark_parcel(outlet, outlet->filling, HASH_REMOVE);
@@ -429,8 +427,9 @@ take_turn(UjobsOutlet *outlet)
 	ujobs_observe_activity("publish messages");
 	MemoryContextSwitchTo(outlet->memory);
 	error = ujobs_worker_try(turn, outlet);
+	ujobs_relay_tell(&outlet->news, psprintf("record or read messages for sink \"%s\"", outlet->sink->name), error);
 	if (error != NULL)
-		recover(outlet, error);
+		recover(outlet);
 	else
 	{
 		ujobs_parcel_free(outlet->returned);
