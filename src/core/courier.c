@@ -105,10 +105,13 @@ say_broken(UjobsCourier *courier, const UjobsSinkError *error, UjobsParcel *parc
 	courier->error = *error;
 	if (courier->error.text[0] == '\0')
 		strcpy(courier->error.text, "the connection failed");
-	if (parcel != NULL)
+	if (parcel == NULL)
+		parcel = shift(&courier->outgoing);
+	for (; parcel != NULL; parcel = shift(&courier->outgoing))
+	{
+		parcel->broken = true;
 		append(&courier->back, parcel);
-	while ((parcel = shift(&courier->outgoing)) != NULL)
-		append(&courier->back, parcel);
+	}
 	ring(courier);
 	pthread_mutex_unlock(&courier->mutex);
 }

@@ -20,6 +20,7 @@ typedef struct UjobsParcel
 	UjobsSinkMessage *messages;
 	int64	   *rows;			/* the filler's: what each of them is */
 	int		   *attempts;		/* the filler's: tries that counted, before this one */
+	bool		broken;			/* the connection failed with it, or before it was its turn */
 	struct UjobsParcelBlock *blocks;
 } UjobsParcel;
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define SLICE_MS 100			/* of a wait, before the stop is looked at */
+#define SLICE_MS 150			/* of a wait, before the stop is looked at */
 #define BATCH_MS 1000			/* no request is begun later */
 
 /* The state of one batch. */

@@ -18,7 +18,7 @@
 #define UJOBS_NATS_JOBS "UJOBS"	/* the prefix if no stream is named */
 #define UJOBS_NATS_NAME_SIZE 256	/* of a stream, a consumer */
 #define UJOBS_NATS_SUBJECT_SIZE 512
-#define UJOBS_NATS_SLICE_MS 100		/* how long a wait may overlook *stop */
+#define UJOBS_NATS_SLICE_MS 150		/* how long a wait may overlook *stop */
 #define UJOBS_NATS_COMPLAINTS 8
 
 /* The subjects that the server lately did not permit this user; see round. */

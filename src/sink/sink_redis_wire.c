@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* How long a wait lasts before the stop is looked at. */
-#define SLICE_MS 100
+#define SLICE_MS 150
 
 bool
 ujobs_redis_wait(UjobsRedis *redis, short events, UjobsSinkError *error)

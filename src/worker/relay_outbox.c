@@ -54,7 +54,7 @@ struct UjobsOutlet
 	UjobsParcel *returned;		/* not yet recorded */
 	UjobsParcel *filling;		/* read in this turn */
 	int			underway;		/* parcels that the courier has */
-	bool		broken;			/* one came back that was not sent */
+	bool		broken;			/* one came back from a connection that failed */
 	bool		retired;
 	TimestampTz record_at;		/* not before: it failed */
 
@@ -292,6 +292,23 @@ read_followers(UjobsOutlet *outlet, UjobsRelayRead *read)
 	}
 }
 
+/* Messages that the module left for later are read again, in the time that passing others may take. */
+static void
+read_untried_again(UjobsOutlet *outlet, TimestampTz now)
+{
+	const UjobsParcel *parcel = outlet->returned;
+
+	for (int i = 0; i < parcel->n; i++)
+	{
+		if (parcel->messages[i].fate != UJOBS_SINK_UNTRIED)
+			continue;
+		if (now >= outlet->started_at + outlet->passing_us * PASSING_SHARE)
+			go_back(outlet, parcel->rows[i]);
+		else
+			outlet->soonest = Min(outlet->soonest, now);
+	}
+}
+
 static void
 note_rows(UjobsOutlet *outlet, const UjobsRelayRow *rows, int n, TimestampTz now)
 {
@@ -381,7 +398,10 @@ turn(void *arg)
 	outlet->filling = ujobs_parcel_new(PARCEL_MESSAGES);
 	read.budget = PARCEL_BYTES;
 	if (outlet->returned != NULL)
+	{
+		read_untried_again(outlet, read.now);
 		read_followers(outlet, &read);
+	}
 	read_on(outlet, &read);
 }
 
@@ -441,15 +461,18 @@ take_turn(UjobsOutlet *outlet)
 	return error == NULL;
 }
 
+/* Did it make any progress?  A module may leave some for later. */
 static bool
-came_back_whole(const UjobsParcel *parcel)
+was_tried(const UjobsParcel *parcel)
 {
+	if (parcel->broken)
+		return false;
 	for (int i = 0; i < parcel->n; i++)
 	{
-		if (parcel->messages[i].fate == UJOBS_SINK_BROKEN || parcel->messages[i].fate == UJOBS_SINK_UNTRIED)
-			return false;
+		if (parcel->messages[i].fate != UJOBS_SINK_BROKEN && parcel->messages[i].fate != UJOBS_SINK_UNTRIED)
+			return true;
 	}
-	return true;
+	return false;
 }
 
 static bool
@@ -463,7 +486,7 @@ collect(UjobsOutlet *outlet)
 	if (outlet->returned == NULL)
 		return false;
 	outlet->underway--;
-	outlet->broken |= !came_back_whole(outlet->returned);
+	outlet->broken |= !was_tried(outlet->returned);
 	if (!outlet->broken)
 		ujobs_relay_link_works(&outlet->link);
 	return true;
