@@ -151,6 +151,7 @@ extern bool ujobs_nats_subject_check(const char *subject, bool wildcards, UjobsS
 /* Any text as one token of letters, digits, "-", "_" and "=XX". */
 extern void ujobs_nats_subject_encode(const char *text, char *token, size_t size);
 
+/* Does the subject fit the pattern, with * for one token and > for the rest? */
 extern bool ujobs_nats_subject_matches(const char *pattern, const char *subject);
 
 /* Where jobs of a queue and the claim on a message stand. */

@@ -136,6 +136,7 @@ extern const redisReply *ujobs_redis_entry_list(const redisReply *reply);
  */
 extern int	ujobs_redis_entry_unpack(UjobsRedis *redis, const redisReply *entries, UjobsSinkDelivery *deliveries, int max, char *last);
 
+/* What belongs to deliveries of ujobs_redis_entry_unpack. */
 extern void ujobs_redis_entry_free(UjobsSinkDelivery *deliveries, int n);
 
 /* sink_redis_claim.c: claims the messages for this home; sets ours and owner of each. */

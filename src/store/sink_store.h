@@ -58,7 +58,10 @@ typedef struct UjobsConsumer
 	bool		enabled;
 } UjobsConsumer;
 
+/* All queues that are or were consumed here, by name, palloc'd. */
 extern UjobsConsumer *ujobs_consumer_list(int *n);
+
+/* Consumes the queue of this sink from now on, or no more. */
 extern void ujobs_consumer_set(const char *queue, int32 sink_id, bool enabled);
 
 /* The queue's jobs go to this sink from now on; driver 'pg' with sink_id 0: they stay. */

@@ -8,6 +8,7 @@
 
 typedef struct UjobsOutlet UjobsOutlet;
 
+/* Its memory is that of the sink. */
 extern UjobsOutlet *ujobs_outlet_open(const UjobsRelaySink *sink);
 
 /* Rows from this id on were committed or changed. */
