@@ -197,6 +197,15 @@ $sql->('postgres', q{select pg_cancel_backend(pid) from pg_stat_activity where q
 is(job_end($node, $id), 'done 1', 'and runs when a process is free');
 $other->quit;
 
+# ---- a relay does not take the last process ----
+
+$offset = -s $node->logfile;
+$sql->('postgres', q{insert into ujobs_internal.sink (name, kind, options, created_at) values ('sink', 'http', '{"url": "http://127.0.0.1/"}', now())});
+wait_until_log($node, qr/ujobs cannot start a relay: $starved/, $offset);
+$sql->('postgres', q{select pg_terminate_backend(pid, 60000) from ujobs.workers where kind = 'executor'});
+is(run_job($node, 'work', input => '{"n": "beside a sink"}'), 'done 1', 'a relay leaves the last process to executors');
+is($sql->('postgres', q{select count(*) from ujobs.workers where kind = 'relay'}), '0', 'and waits for another one');
+
 unlike(slurp_file($node->logfile), qr/(PANIC|TRAP|WARNING):/, 'no warning or worse in the log of it all');
 $node->stop;
 done_testing();
