@@ -69,7 +69,7 @@ check_header(const char *name, const JsonbValue *value)
 		ujobs_options_refuse("headers", psprintf("The value of \"%s\" is not a string.", name), hint);
 	if (strlen(name) + value->val.string.len > MAX_HEADER_BYTES)
 		ujobs_options_refuse("headers", psprintf("\"%s\" and its value have %zu bytes of %d.", name,
-								   strlen(name) + value->val.string.len, MAX_HEADER_BYTES), hint);
+							 strlen(name) + value->val.string.len, MAX_HEADER_BYTES), hint);
 	for (int i = 0; i < value->val.string.len; i++)
 	{
 		unsigned char c = value->val.string.val[i];

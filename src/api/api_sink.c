@@ -113,7 +113,7 @@ check_url(const char *kind, Jsonb *options)
 		length = strcspn(at, "/?#,@");
 		if (at[length] == '@' && (strcmp(kind, "redis") != 0 || memchr(at, ':', length) != NULL))
 			ujobs_options_refuse("url", "There is a password or a token in it.",
-				   "Leave it out and give it to ujobs.set_sink_secret, which shows it to nobody.");
+								 "Leave it out and give it to ujobs.set_sink_secret, which shows it to nobody.");
 	}
 }
 
@@ -128,11 +128,11 @@ examine(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
 
 	if (unknown != NULL)
 		ujobs_options_refuse("options", psprintf("Sinks of kind \"%s\" have no option \"%s\".", module->kind, unknown),
-			   "Correct its name or leave it out.");
+							 "Correct its name or leave it out.");
 	unknown = ujobs_sink_unknown_secret(module, options);
 	if (unknown != NULL)
 		ujobs_options_refuse("secret", psprintf("Sinks of kind \"%s\" have no secret \"%s\".", module->kind, unknown),
-			   "Correct its name or leave it out.");
+							 "Correct its name or leave it out.");
 	(void) ujobs_sink_max_payload(module->kind, facts->options);
 	(void) ujobs_sink_attempts(facts->options);
 	if (module->examine != NULL && !module->examine(options, &error))
@@ -407,7 +407,7 @@ broker_required(const char *name, const char *queue)
 
 	if (strcmp(sink->kind, "http") == 0)
 		ujobs_options_refuse("sink", psprintf("Sink \"%s\" is of kind \"http\", which keeps no queue such as \"%s\".", name, queue),
-			   "Pass a sink of kind 'nats' or 'redis'.");
+							 "Pass a sink of kind 'nats' or 'redis'.");
 	return sink;
 }
 
@@ -439,7 +439,7 @@ driver_sink(const char *queue, const char *driver, const char *name)
 	sink = broker_required(name, queue);
 	if (strcmp(sink->kind, driver) != 0)
 		ujobs_options_refuse("sink", psprintf("Sink \"%s\" is of kind \"%s\", the driver is \"%s\".", name, sink->kind, driver),
-			   "Pass a sink of the driver's kind.");
+							 "Pass a sink of the driver's kind.");
 	return sink->id;
 }
 
