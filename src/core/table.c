@@ -18,6 +18,8 @@
 #include "core/compat.h"
 #include "core/table.h"
 
+#define NEAR 8					/* ids so close are read together */
+
 Relation
 ujobs_table_open(const char *name, UjobsTableUse use)
 {
@@ -51,20 +53,57 @@ primary_key_of(Relation table)
 	return index;
 }
 
+/* How many of the ids can be read in one go: they rise, and there is little between them. */
+static int
+run_of(const int64 *ids, int n)
+{
+	int			run = 1;
+
+	while (run < n && ids[run] > ids[run - 1] && ids[run] - ids[run - 1] <= NEAR)
+		run++;
+	return run;
+}
+
+/* One run, by one scan.  There may be others' rows between its own. */
+static void
+fetch_run(IndexScanDesc scan, const int64 *ids, int n, TupleTableSlot *slot, HeapTuple *out)
+{
+	ScanKeyData key[2];
+	int			at = 0;
+
+	ScanKeyInit(&key[0], 1, BTGreaterEqualStrategyNumber, F_INT8GE, Int64GetDatum(ids[0]));
+	ScanKeyInit(&key[1], 1, BTLessEqualStrategyNumber, F_INT8LE, Int64GetDatum(ids[n - 1]));
+	if (n == 1)
+	{
+		ScanKeyInit(&key[0], 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(ids[0]));
+		key[1] = key[0];
+	}
+	memset(out, 0, n * sizeof(HeapTuple));
+	index_rescan(scan, key, 2, NULL, 0);
+	while (at < n && index_getnext_slot(scan, ForwardScanDirection, slot))
+	{
+		bool		isnull;
+		int64		id = DatumGetInt64(slot_getattr(slot, scan->indexRelation->rd_index->indkey.values[0], &isnull));
+
+		while (at < n && ids[at] < id)
+			at++;
+		if (at < n && ids[at] == id)
+			out[at++] = ExecCopySlotHeapTuple(slot);
+	}
+}
+
 void
 ujobs_table_fetch(Relation table, const int64 *ids, int n, HeapTuple *out)
 {
 	Relation	index = index_open(primary_key_of(table), AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(table, NULL);
-	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, GetActiveSnapshot(), 1);
-	ScanKeyData key;
+	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, GetActiveSnapshot(), 2);
+	int			run;
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i += run)
 	{
-		ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(ids[i]));
-		index_rescan(scan, &key, 1, NULL, 0);
-		out[i] = index_getnext_slot(scan, ForwardScanDirection, slot) ?
-			ExecCopySlotHeapTuple(slot) : NULL;
+		run = run_of(ids + i, n - i);
+		fetch_run(scan, ids + i, run, slot, out + i);
 	}
 	index_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
