@@ -16,6 +16,7 @@
 #include "utils/snapmgr.h"
 
 #include "core/compat.h"
+#include "core/entries.h"
 #include "core/table.h"
 
 #define NEAR 8					/* ids so close are read together */
@@ -207,23 +208,6 @@ update_row(Relation table, HeapTuple row, TupleTableSlot *slot, bool *needs_inde
 									 &failure, &mode, needs_indexes) == TM_Ok;
 }
 
-static void
-insert_index_entries(Relation table, TupleTableSlot **slots, int n)
-{
-	EState	   *estate = CreateExecutorState();
-	ResultRelInfo *info = makeNode(ResultRelInfo);
-
-	InitResultRelInfo(info, table, 1, NULL, 0);
-	ExecOpenIndices(info, false);
-	for (int i = 0; i < n; i++)
-	{
-		ujobs_compat_insert_index_tuples(info, slots[i], estate);
-		ResetPerTupleExprContext(estate);
-	}
-	ExecCloseIndices(info);
-	FreeExecutorState(estate);
-}
-
 void
 ujobs_table_insert(Relation table, Datum **values, bool **nulls, int n)
 {
@@ -235,7 +219,7 @@ ujobs_table_insert(Relation table, Datum **values, bool **nulls, int n)
 		table_tuple_insert(table, slots[0], GetCurrentCommandId(true), 0, NULL);
 	else
 		table_multi_insert(table, slots, n, GetCurrentCommandId(true), 0, NULL);
-	insert_index_entries(table, slots, n);
+	ujobs_entries_insert(table, slots, n);
 	for (int i = 0; i < n; i++)
 		ExecDropSingleTupleTableSlot(slots[i]);
 	pfree(slots);
@@ -249,7 +233,7 @@ ujobs_table_update(Relation table, HeapTuple row, Datum *values, bool *nulls)
 	bool		ours = update_row(table, row, slot, &needs_indexes);
 
 	if (ours && needs_indexes)
-		insert_index_entries(table, &slot, 1);
+		ujobs_entries_insert(table, &slot, 1);
 	ExecDropSingleTupleTableSlot(slot);
 	return ours;
 }

@@ -1,0 +1,18 @@
+/*
+ * entries.h: index entries of rows that were just stored.
+ */
+#ifndef UJOBS_CORE_ENTRIES_H
+#define UJOBS_CORE_ENTRIES_H
+
+#include "postgres.h"
+
+#include "executor/tuptable.h"
+#include "utils/relcache.h"
+
+/*
+ * Makes the entries of n stored rows (virtual slots with their tid) in every
+ * index of the table, which the caller holds locked.  Raises 23505.
+ */
+extern void ujobs_entries_insert(Relation table, TupleTableSlot **slots, int n);
+
+#endif							/* UJOBS_CORE_ENTRIES_H */
