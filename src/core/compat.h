@@ -142,32 +142,44 @@ ujobs_compat_index_beginscan(Relation table, Relation index, Snapshot snapshot, 
 #endif
 }
 
-/* Index entries of a new row; 16 added onlySummarizing. */
+/* Index entries of a new row.  only_summarizing (16): of indexes that know pages, not rows, alone. */
 static inline void
-ujobs_compat_insert_index_tuples(ResultRelInfo *info, TupleTableSlot *slot, EState *estate)
+ujobs_compat_insert_index_tuples(ResultRelInfo *info, TupleTableSlot *slot, EState *estate, bool only_summarizing)
 {
 #if PG_VERSION_NUM >= 160000
-	list_free(ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL, false));
+	list_free(ExecInsertIndexTuples(info, slot, estate, only_summarizing, false, NULL, NIL, only_summarizing));
 #else
 	list_free(ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL));
 #endif
 }
 
-/* Whether an update needs index entries: 16 tells which. */
+/* Which indexes need an entry of an updated row; before 16 summarizing ones prevent a HOT update. */
+typedef enum UjobsIndexesNeeded
+{
+	UJOBS_INDEXES_NONE,
+	UJOBS_INDEXES_ALL,
+	UJOBS_INDEXES_SUMMARIZING
+} UjobsIndexesNeeded;
+
 static inline TM_Result
 ujobs_compat_tuple_update(Relation table, ItemPointer tid, TupleTableSlot *slot, CommandId cid, Snapshot snapshot,
-						  TM_FailureData *failure, LockTupleMode *mode, bool *needs_indexes)
+						  TM_FailureData *failure, LockTupleMode *mode, UjobsIndexesNeeded *needed)
 {
 #if PG_VERSION_NUM >= 160000
-	TU_UpdateIndexes which;
+	TU_UpdateIndexes which = TU_None;
 	TM_Result	result = table_tuple_update(table, tid, slot, cid, snapshot, InvalidSnapshot, true, failure, mode,
 											&which);
 
-	*needs_indexes = which != TU_None;
-	return result;
+	*needed = which == TU_None ? UJOBS_INDEXES_NONE :
+		which == TU_All ? UJOBS_INDEXES_ALL : UJOBS_INDEXES_SUMMARIZING;
 #else
-	return table_tuple_update(table, tid, slot, cid, snapshot, InvalidSnapshot, true, failure, mode, needs_indexes);
+	bool		all = false;
+	TM_Result	result = table_tuple_update(table, tid, slot, cid, snapshot, InvalidSnapshot, true, failure, mode,
+											&all);
+
+	*needed = all ? UJOBS_INDEXES_ALL : UJOBS_INDEXES_NONE;
 #endif
+	return result;
 }
 
 #endif							/* UJOBS_CORE_COMPAT_H */

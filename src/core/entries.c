@@ -215,7 +215,7 @@ insert_into(Relation table, KnownIndex *entry, TupleTableSlot **slots, int n)
 }
 
 static void
-insert_by_executor(Relation table, TupleTableSlot **slots, int n)
+insert_by_executor(Relation table, TupleTableSlot **slots, int n, bool only_summarizing)
 {
 	EState	   *estate = CreateExecutorState();
 	ResultRelInfo *info = makeNode(ResultRelInfo);
@@ -224,7 +224,7 @@ insert_by_executor(Relation table, TupleTableSlot **slots, int n)
 	ExecOpenIndices(info, false);
 	for (int i = 0; i < n; i++)
 	{
-		ujobs_compat_insert_index_tuples(info, slots[i], estate);
+		ujobs_compat_insert_index_tuples(info, slots[i], estate, only_summarizing);
 		ResetPerTupleExprContext(estate);
 	}
 	ExecCloseIndices(info);
@@ -238,9 +238,15 @@ ujobs_entries_insert(Relation table, TupleTableSlot **slots, int n)
 
 	if (!indexes.plain)
 	{
-		insert_by_executor(table, slots, n);
+		insert_by_executor(table, slots, n, false);
 		return;
 	}
 	for (int i = 0; i < indexes.n; i++)
 		insert_into(table, &indexes.index[i], slots, n);
+}
+
+void
+ujobs_entries_summarize(Relation table, TupleTableSlot *slot)
+{
+	insert_by_executor(table, &slot, 1, true);
 }

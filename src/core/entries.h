@@ -15,4 +15,10 @@
  */
 extern void ujobs_entries_insert(Relation table, TupleTableSlot **slots, int n);
 
+/*
+ * The same for a row that was updated in its page, in indexes that know pages
+ * alone (BRIN, which an administrator may have added): others have its entry.
+ */
+extern void ujobs_entries_summarize(Relation table, TupleTableSlot *slot);
+
 #endif							/* UJOBS_CORE_ENTRIES_H */

@@ -199,13 +199,13 @@ slot_of(Relation table, Datum *values, bool *nulls)
 }
 
 static bool
-update_row(Relation table, HeapTuple row, TupleTableSlot *slot, bool *needs_indexes)
+update_row(Relation table, HeapTuple row, TupleTableSlot *slot, UjobsIndexesNeeded *needed)
 {
 	TM_FailureData failure;
 	LockTupleMode mode;
 
 	return ujobs_compat_tuple_update(table, &row->t_self, slot, GetCurrentCommandId(true), GetActiveSnapshot(),
-									 &failure, &mode, needs_indexes) == TM_Ok;
+									 &failure, &mode, needed) == TM_Ok;
 }
 
 void
@@ -229,11 +229,13 @@ bool
 ujobs_table_update(Relation table, HeapTuple row, Datum *values, bool *nulls)
 {
 	TupleTableSlot *slot = slot_of(table, values, nulls);
-	bool		needs_indexes;
-	bool		ours = update_row(table, row, slot, &needs_indexes);
+	UjobsIndexesNeeded needed;
+	bool		ours = update_row(table, row, slot, &needed);
 
-	if (ours && needs_indexes)
+	if (ours && needed == UJOBS_INDEXES_ALL)
 		ujobs_entries_insert(table, &slot, 1);
+	else if (ours && needed == UJOBS_INDEXES_SUMMARIZING)
+		ujobs_entries_summarize(table, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	return ours;
 }
