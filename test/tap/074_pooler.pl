@@ -198,7 +198,7 @@ with psycopg.connect(autocommit=True, prepare_threshold=None) as db:
         done += value("select ujobs.ack(%s, %s)", job, lease)
     print(done)
 PYTHON
-my @env = ('env', 'NODE_PATH=/usr/share/nodejs:/usr/local/lib/ujobs-node', 'PGDATABASE=postgres', "PGHOST=$place", "PGPORT=$port");
+my @env = ('env', 'NODE_PATH=/usr/share/nodejs:/usr/local/lib/ujobs-node', 'PGDATABASE=postgres', "PGHOST=$place", "PGPORT=$port", "PGUSER=$user");
 my $said = '';
 IPC::Run::run([ @env, '/usr/bin/python3', $script ], '>', \$said, '2>&1');
 is($said, "11\n", 'psycopg: waits, claims, gives back, claims again, steps and acks');
