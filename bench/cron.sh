@@ -12,7 +12,7 @@
 cron_make()
 {
 	ground_cluster cron "shared_preload_libraries = 'ujobs, pg_cron'" "cron.database_name = 'bench'" \
-		"cron.host = '$SCRATCH/work/cron'" "cron.log_run = off" "cron.log_statement = off"
+		"cron.host = '$WORK/cron'" "cron.log_run = off" "cron.log_statement = off"
 	psql -c "create extension pg_cron" -f "$SCRATCH/src/bench/cron.sql"
 }
 

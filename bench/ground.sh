@@ -43,8 +43,7 @@ ground_make()
 # ground_cluster NAME [SETTING...]: a cluster with the database "bench", which the functions below mean from now on.
 ground_cluster()
 {
-	ground=$SCRATCH/work
-	ground+=/$1
+	ground=$WORK/$1
 	"$ROOT/scripts/cluster" start "$1" "fsync = on" "autovacuum = on" "shared_buffers = $(shared_buffers)" \
 		"max_wal_size = 8GB" "checkpoint_timeout = 30min" "ujobs.max_workers = $max_workers" "${@:2}"
 	psql -d postgres -c "create database bench" -c "create role app login"
@@ -57,9 +56,8 @@ ground_cluster()
 ground_drop()
 {
 	"$ROOT/scripts/cluster" stop "$1"
-	as_tester rm -rf "$SCRATCH/work/$1"
-	ground=$SCRATCH/work
-	ground+=/bench
+	as_tester rm -rf "$WORK/$1"
+	ground=$WORK/bench
 }
 
 # settings NAME VALUE...: in the configuration, followed by running processes at once.

@@ -33,7 +33,7 @@ load_statement()
 	esac
 }
 
-# load_workers SIDE TASK...: those that do the jobs; the file of Node's lines is $SCRATCH/work/ran
+# load_workers SIDE TASK...: those that do the jobs; the file of Node's lines is $WORK/ran
 load_workers()
 {
 	local side=$1 i
@@ -50,9 +50,9 @@ load_workers()
 			done ;;
 		*)
 			peer "$side" reset
-			rm -f "$SCRATCH/work/ran"
+			rm -f "$WORK/ran"
 			mkfifo "$SCRATCH/ready"
-			BENCH_PATIENCE=7200000 peer "$side" load "$SCRATCH/work/ran" "$@" >"$SCRATCH/ready" &
+			BENCH_PATIENCE=7200000 peer "$side" load "$WORK/ran" "$@" >"$SCRATCH/ready" &
 			load_pids=$!
 			read -r _ <"$SCRATCH/ready"
 			rm "$SCRATCH/ready" ;;
@@ -88,6 +88,6 @@ load_end()
 		wait "$pid"
 	done
 	[ "$1" = skip_locked ] ||
-		psql -c "create temp table line (task text, n bigint, sent_at float8, ended_at float8)" -c "\\copy line from '$SCRATCH/work/ran'" \
+		psql -c "create temp table line (task text, n bigint, sent_at float8, ended_at float8)" -c "\\copy line from '$WORK/ran'" \
 			-c "insert into bench.ran select task, n, to_timestamp(sent_at), to_timestamp(ended_at) from line"
 }

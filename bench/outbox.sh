@@ -81,7 +81,7 @@ outbox_make()
 {
 	local kind options
 
-	outbox_place=$SCRATCH/work/outbox
+	outbox_place=$WORK/outbox
 	as_tester mkdir "$outbox_place"
 	trap 'outbox_end; scratch_remove' EXIT
 	outbox_url[nats]=nats://127.0.0.1:$(outbox_port)

@@ -10,7 +10,7 @@
 # The file of a side's waits; the tester adds to it.
 waits_of()
 {
-	echo "$SCRATCH/work/waits-$1-$2"
+	echo "$WORK/waits-$1-$2"
 }
 
 # latency_side SIDE JOBS PER_SECOND: prints p50 p95 p99

@@ -29,11 +29,11 @@ fi
 as_tester()
 {
 	if [ "$(id -u)" -ne 0 ]; then
-		HOME=$SCRATCH/work "$@"
+		HOME=$WORK "$@"
 	elif command -v setpriv >/dev/null; then
-		HOME=$SCRATCH/work setpriv --reuid "$TESTER" --regid "$(id -gn "$TESTER")" --init-groups -- "$@"
+		HOME=$WORK setpriv --reuid "$TESTER" --regid "$(id -gn "$TESTER")" --init-groups -- "$@"
 	else
-		HOME=$SCRATCH/work runuser -u "$TESTER" -- "$@"
+		HOME=$WORK runuser -u "$TESTER" -- "$@"
 	fi
 }
 
@@ -43,9 +43,10 @@ scratch_make()
 {
 	SCRATCH=$(mktemp -d /tmp/ujobs.XXXXXX)
 	chmod 755 "$SCRATCH"
-	mkdir "$SCRATCH/work"
-	[ "$(id -u)" -ne 0 ] || chown "$TESTER" "$SCRATCH/work"
-	export SCRATCH
+	WORK=$SCRATCH/work
+	mkdir "$WORK"
+	[ "$(id -u)" -ne 0 ] || chown "$TESTER" "$WORK"
+	export SCRATCH WORK
 	trap scratch_remove EXIT
 	trap 'exit 129' HUP
 	trap 'exit 130' INT
@@ -60,7 +61,7 @@ scratch_remove()
 		kill -TERM -- "-$pid" 2>/dev/null || true
 	done
 	# Every cluster below $SCRATCH is ours, also one that a test left behind.
-	find "$SCRATCH/work" -name postmaster.pid 2>/dev/null | while read -r pidfile; do
+	find "$WORK" -name postmaster.pid 2>/dev/null | while read -r pidfile; do
 		pid=$(head -n 1 "$pidfile")
 		kill -QUIT "$pid" 2>/dev/null || continue
 		timeout 10 tail --pid="$pid" -f /dev/null || true

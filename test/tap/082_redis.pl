@@ -144,7 +144,7 @@ sub start_taker
 	my $taker = ask_start('redis', $who eq 'a' ? \@one : \@two);
 
 	$taker->{in} .= "connect\nsubscribe many\ncollect $file{$who} 50 1000\n";
-	$taker->{run}->pump_nb;
+	ask_look($taker);
 	return $taker;
 }
 
@@ -174,7 +174,7 @@ for my $round (0 .. 2)
 {
 	publish_all($round * $count / 3, ($round + 1) * $count / 3);
 	publish_all($round * $count / 3, ($round + 1) * $count / 3);
-	$_->{run}->pump_nb for values %taker;
+	ask_look($_) for values %taker;
 	if ($round < 2)
 	{
 		redis_kill($redis);
@@ -190,7 +190,7 @@ for my $round (0 .. 2)
 wait_for('an empty stream', sub {
 	for my $who (sort keys %taker)
 	{
-		$taker{$who}{run}->pump_nb;
+		ask_look($taker{$who});
 		next unless $taker{$who}{out} =~ /^error|in \d+ ms/m;
 		ask_kill($taker{$who});
 		$taker{$who} = start_taker($who);

@@ -18,7 +18,7 @@ use PostgreSQL::Test::Utils;
 use Time::HiRes qw(time usleep);
 use UjobsTest;
 
-our @EXPORT = qw(ask ask_start ask_more ask_kill redis_start redis_kill redis_again redis_cli certificates receiver_start receiver_log
+our @EXPORT = qw(ask ask_start ask_more ask_look ask_kill redis_start redis_kill redis_again redis_cli certificates receiver_start receiver_log
   wait_for);
 
 my $programs = $ENV{UJOBS_SINK_PROGRAMS} // die "UJOBS_SINK_PROGRAMS is not set: see scripts/suite-tap\n";
@@ -57,22 +57,33 @@ sub ask
 sub ask_start
 {
 	my ($kind, $arguments) = @_;
-	my $asked = { in => '', out => '', err => '' };
+	my $asked = { in => '', out => '', err => '', timer => IPC::Run::timeout($UjobsTest::patience) };
 
 	$asked->{run} = IPC::Run::start([ "$programs/ask", "$modules/ujobs_$kind.so", @$arguments ],
-		'<', \$asked->{in}, '>', \$asked->{out}, '2>', \$asked->{err}, IPC::Run::timeout($UjobsTest::patience));
+		'<', \$asked->{in}, '>', \$asked->{out}, '2>', \$asked->{err}, $asked->{timer});
 	return $asked;
 }
 
-# The lines, the last of them "ok MS ..." or "error MS ...".
+# The lines, the last of them "ok MS ..." or "error MS ...".  Patience is that of one command.
 sub ask_more
 {
 	my ($asked, $command) = @_;
 
+	$asked->{timer}->start;
 	$asked->{out} = '';
 	$asked->{in} .= "$command\n";
 	$asked->{run}->pump until $asked->{out} =~ /^(ok|error) \d+ .*\n\z/m;
 	return split /\n/, $asked->{out};
+}
+
+# What it has said meanwhile is in its {out}; nobody waits.
+sub ask_look
+{
+	my ($asked) = @_;
+
+	$asked->{timer}->start;
+	$asked->{run}->pump_nb;
+	return;
 }
 
 sub ask_kill
