@@ -33,7 +33,7 @@ load_statement()
 	esac
 }
 
-# load_workers SIDE TASK...: those that do the jobs; the file of Node's lines is $WORK/ran
+# load_workers SIDE TASK...: those that do the jobs; the file of Node's lines is $ground/ran
 load_workers()
 {
 	local side=$1 i
@@ -50,12 +50,12 @@ load_workers()
 			done ;;
 		*)
 			peer "$side" reset
-			rm -f "$WORK/ran"
-			mkfifo "$SCRATCH/ready"
-			BENCH_PATIENCE=7200000 peer "$side" load "$WORK/ran" "$@" >"$SCRATCH/ready" &
+			rm -f "$ground/ran"
+			mkfifo "$ground/ready"
+			BENCH_PATIENCE=7200000 peer "$side" load "$ground/ran" "$@" >"$ground/ready" &
 			load_pids=$!
-			read -r _ <"$SCRATCH/ready"
-			rm "$SCRATCH/ready" ;;
+			read -r _ <"$ground/ready"
+			rm "$ground/ready" ;;
 	esac
 }
 
@@ -70,8 +70,8 @@ load_send()
 		scripts+=(-f "$SCRATCH/load-$side-${task%@*}.pgbench@${task#*@}")
 	done
 	as_tester "$SCRATCH/server/ujobs-bin/pgbench" -n -M prepared -h "$ground" -U postgres -c "$clients" -j 2 -R "$rate" -T "$seconds" \
-		"${scripts[@]}" bench 2>"$SCRATCH/pgbench.log" |
-		awk '/^number of transactions actually processed/ { print $6 + 0; exit }' || { cat "$SCRATCH/pgbench.log" >&2; return 1; }
+		"${scripts[@]}" bench 2>"$ground/pgbench.log" |
+		awk '/^number of transactions actually processed/ { print $6 + 0; exit }' || { cat "$ground/pgbench.log" >&2; return 1; }
 }
 
 # load_end SIDE: the jobs that are left are done, and all are in bench.ran
@@ -88,6 +88,6 @@ load_end()
 		wait "$pid"
 	done
 	[ "$1" = skip_locked ] ||
-		psql -c "create temp table line (task text, n bigint, sent_at float8, ended_at float8)" -c "\\copy line from '$WORK/ran'" \
+		psql -c "create temp table line (task text, n bigint, sent_at float8, ended_at float8)" -c "\\copy line from '$ground/ran'" \
 			-c "insert into bench.ran select task, n, to_timestamp(sent_at), to_timestamp(ended_at) from line"
 }

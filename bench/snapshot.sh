@@ -2,14 +2,15 @@
 # snapshot and three reports of two minutes overlap; nothing that is deleted
 # meanwhile can be vacuumed.
 #
-#     UJOBS_BENCH_SNAPSHOT_MINUTES=20      length, of every side; a quarter of it for the control run without snapshots
-#     UJOBS_BENCH_SNAPSHOT_SIDES="ujobs ujobs_high skip_locked graphile pgboss"     these alone
+#     UJOBS_BENCH_SNAPSHOT_MINUTES=20      length, of every side; 20 in a full run, otherwise 4
+#     UJOBS_BENCH_SNAPSHOT_SIDES="ujobs graphile pgboss skip_locked"        these; "ujobs_high" is ujobs at the higher rate
 #     UJOBS_BENCH_SNAPSHOT_RATE=300        jobs a second, from four clients; ujobs_high has UJOBS_BENCH_SNAPSHOT_HIGH=2000
 #
-# Without the first a full run takes 20 minutes for ujobs and 5 for each other
-# side, another one 4.  Each side has a cluster of its own.  The load begins a second after the
-# snapshot was taken, the first report after a quarter of the time, the others
-# 40 s later each.  Figures are by the minute in which jobs ended.
+# Each side has a cluster and a core of its own, for the server, the clients and
+# the workers; as many sides run at a time as there are cores.  Before its run a
+# side has two minutes without a snapshot, the control.  The load begins a second
+# after the snapshot was taken, the first report after a quarter of the time, the
+# others 40 s later each.  Figures are by the minute in which jobs ended.
 
 . "$ROOT/bench/load.sh"
 
@@ -52,7 +53,7 @@ watch_tables()
 		sleep $((began_at + i * slot - SECONDS > 0 ? began_at + i * slot - SECONDS : 0))
 		psql -c "select sum(n_dead_tup), round(sum(pg_total_relation_size(relid)) / 1048576.0, 1) from pg_stat_user_tables
 			where schemaname <> 'bench' or relname = 'queue'" | tr '|' ' '
-	done >"$SCRATCH/watched"
+	done >"$ground/watched"
 }
 
 # snapshot_run SIDE NAME: $SCRATCH/snapshot-NAME gets a line a slot: done a second, p50, p99, dead versions, MB
@@ -71,7 +72,7 @@ snapshot_run()
 		wait "$pid"
 	done
 	load_end "$side"
-	psql -c "select * from bench.by_slot('$began', $slot, $slots)" | tr '|' ' ' | paste -d' ' - "$SCRATCH/watched" >"$SCRATCH/snapshot-$2"
+	psql -c "select * from bench.by_slot('$began', $slot, $slots)" | tr '|' ' ' | paste -d' ' - "$ground/watched" >"$SCRATCH/snapshot-$2"
 	note "snapshot-$2" "$(snapshot_summary <"$SCRATCH/snapshot-$2")"
 	echo "$2: $sent sent, $(psql -c "select count(*) from bench.ran") done"
 }
@@ -88,9 +89,8 @@ snapshot_summary()
 # snapshot_side SIDE: on a cluster of its own, first the control run
 snapshot_side()
 {
-	local whole control slots seconds report
+	local slots
 
-	snapshot_lengths "$1"
 	ground_cluster "snapshot_$1"
 	work_make
 	load_make
@@ -98,24 +98,20 @@ snapshot_side()
 	case $1 in
 		graphile | pgboss) peer "$1" setup ;;
 	esac
-	slots=$control snapshot_run "$1" "$1-control"
+	slots=2 snapshot_run "$1" "$1-control"
 	slots=$whole snapshot_run "$1" "$1"
 	ground_drop "snapshot_$1"
 }
 
-# How many slots, of how many seconds, a side has.  A short trial has four.
-snapshot_lengths()
+# snapshot_lane CORE: every so many-th side, one after the other
+snapshot_lane()
 {
-	local minutes=${UJOBS_BENCH_SNAPSHOT_MINUTES:-}
+	local i=0 side
 
-	if [ -z "$minutes" ]; then
-		minutes=$(is_full && { [ "$1" = ujobs ] && echo 20 || echo 5; } || echo 4)
-	fi
-	slot=$((minutes < 4 ? minutes * 15 : 60))
-	whole=$((minutes < 4 ? 4 : minutes))
-	control=$(((whole + 3) / 4))
-	seconds=$((whole * slot + 2))
-	report=$((seconds < 300 ? seconds / 4 : 120))
+	taskset -cp "$1" "$BASHPID" >/dev/null
+	for side in $sides; do
+		[ $((i++ % cores)) != "$1" ] || snapshot_side "$side"
+	done
 }
 
 # snapshot_curves COLUMN TITLE
@@ -127,22 +123,21 @@ snapshot_curves()
 		titles+=("$(snapshot_title "$side")")
 	done
 	series "$2" "minute" "${titles[@]}"
-	for ((i = 1; i <= longest; i++)); do
+	for ((i = 1; i <= whole; i++)); do
 		echo "$i$(for side in $sides; do printf ' %s' "$(awk -v i="$i" -v c="$1" 'NR == i { v = $c } END { print (v == "" ? "-" : v) }' "$SCRATCH/snapshot-$side")"; done)"
 	done | series_rows
 }
 
 snapshot_rows()
 {
-	local side whole control slot seconds report
+	local side
 
-	heading "Held snapshot: steady load, $steady jobs a second ($high where it says so)"
+	heading "Held snapshot: steady load, $steady jobs a second, one core for each side"
 	for side in $sides; do
-		snapshot_lengths "$side"
 		report "snapshot-$side" 1 %.1f jobs/s "$(snapshot_title "$side"), $((whole * slot)) s: done in the first minute"
 		report "snapshot-$side" 2 %.1f jobs/s "  in the worst minute"
 		report "snapshot-$side" 3 %.3f "" "  worst / first"
-		report "snapshot-$side-control" 3 %.3f "" "  worst / first, control run without snapshots ($((control * slot)) s)"
+		report "snapshot-$side-control" 3 %.3f "" "  worst / first, control run without snapshots ($((2 * slot)) s)"
 		report "snapshot-$side" 4 %.2f ms "  from sending to the end, p99 of the first minute"
 		report "snapshot-$side" 5 %.2f ms "  p99 of the worst minute"
 		report "snapshot-$side-control" 5 %.2f ms "  p99 of the worst minute, control run"
@@ -153,15 +148,23 @@ snapshot_rows()
 
 figure_snapshot()
 {
-	local side longest peers_ready=
+	local core lanes= lane peers_ready= minutes whole slot seconds report
 	local steady=${UJOBS_BENCH_SNAPSHOT_RATE:-300} high=${UJOBS_BENCH_SNAPSHOT_HIGH:-2000}
-	local sides=${UJOBS_BENCH_SNAPSHOT_SIDES:-ujobs ujobs_high skip_locked graphile pgboss}
+	local sides=${UJOBS_BENCH_SNAPSHOT_SIDES:-ujobs graphile pgboss skip_locked}
 
-	for side in $sides; do
-		snapshot_side "$side"
+	minutes=${UJOBS_BENCH_SNAPSHOT_MINUTES:-$(is_full && echo 20 || echo 4)}
+	slot=$((minutes < 4 ? minutes * 15 : 60))		# a short trial has four slots too
+	whole=$((minutes < 4 ? 4 : minutes))
+	seconds=$((whole * slot + 2))
+	report=$((seconds < 300 ? seconds / 4 : 120))
+	for ((core = 0; core < cores; core++)); do
+		snapshot_lane "$core" &
+		lanes+=" $!"
+	done
+	for lane in $lanes; do
+		wait "$lane"
 	done
 	snapshot_rows
-	longest=$(for side in $sides; do wc -l <"$SCRATCH/snapshot-$side"; done | sort -g | tail -n 1)
 	snapshot_curves 1 "Held snapshot: jobs done a second, by the minute"
 	snapshot_curves 3 "Held snapshot: p99 from sending to the end in ms, by the minute"
 	snapshot_curves 4 "Held snapshot: dead row versions, by the minute"
