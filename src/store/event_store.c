@@ -56,18 +56,3 @@ ujobs_event_find(int64 job_id, int32 seq, TimestampTz now, UjobsEventFound *out)
 	ujobs_identity_leave(&identity);
 	return found;
 }
-
-int64
-ujobs_event_expire(TimestampTz now, int max)
-{
-	UjobsIdentity identity;
-	UjobsArgs	args = {0};
-	int64		n;
-
-	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	ujobs_bind(&args, Int64GetDatum(max));
-	n = (int64) ujobs_query_run(ujobs_statement(UJOBS_SQL_EVENT_EXPIRE), &args).rows;
-	ujobs_identity_leave(&identity);
-	return n;
-}

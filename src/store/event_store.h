@@ -36,7 +36,4 @@ typedef struct UjobsEventFound
  */
 extern bool ujobs_event_find(int64 job_id, int32 seq, TimestampTz now, UjobsEventFound *out);
 
-/* Deletes at most max events that have expired, oldest first; how many there were. */
-extern int64 ujobs_event_expire(TimestampTz now, int max);
-
 #endif							/* UJOBS_STORE_EVENT_STORE_H */

@@ -136,18 +136,3 @@ ujobs_inbox_skip(const char *message_id, TimestampTz now)
 	ujobs_identity_leave(&identity);
 	return skipped;
 }
-
-int64
-ujobs_inbox_expire(TimestampTz before, int max)
-{
-	UjobsIdentity identity;
-	UjobsArgs	args = {0};
-	int64		n;
-
-	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, TimestampTzGetDatum(before));
-	ujobs_bind(&args, Int64GetDatum(max));
-	n = (int64) ujobs_query_run(ujobs_statement(UJOBS_SQL_INBOX_EXPIRE), &args).rows;
-	ujobs_identity_leave(&identity);
-	return n;
-}

@@ -42,7 +42,4 @@ extern void ujobs_inbox_settle(const UjobsInboxRow *row);
 /* A parked message becomes nothing; its id stays known.  False: no such message is parked. */
 extern bool ujobs_inbox_skip(const char *message_id, TimestampTz now);
 
-/* Deletes at most max rows that were taken in before and are not parked; how many there were. */
-extern int64 ujobs_inbox_expire(TimestampTz before, int max);
-
 #endif							/* UJOBS_STORE_INBOX_STORE_H */

@@ -58,6 +58,26 @@ ujobs_keeping_expire(int slot, TimestampTz now)
 	ujobs_identity_leave(&identity);
 }
 
+int64
+ujobs_keeping_batch(UjobsKept what, TimestampTz before, int max)
+{
+	static const UjobsStatementId statements[] = {
+		[UJOBS_KEPT_EVENTS] = UJOBS_SQL_EVENT_EXPIRE,
+		[UJOBS_KEPT_PUBLISHED] = UJOBS_SQL_OUTBOX_EXPIRE,
+		[UJOBS_KEPT_TAKEN] = UJOBS_SQL_INBOX_EXPIRE,
+	};
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	int64		n;
+
+	ujobs_identity_enter(&identity);
+	ujobs_bind(&args, TimestampTzGetDatum(before));
+	ujobs_bind(&args, Int64GetDatum(max));
+	n = (int64) ujobs_query_run(ujobs_statement(statements[what]), &args).rows;
+	ujobs_identity_leave(&identity);
+	return n;
+}
+
 void
 ujobs_keeping_names(void)
 {

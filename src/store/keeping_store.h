@@ -21,6 +21,17 @@ extern bool ujobs_keeping_rotate(TimestampTz now);
  */
 extern void ujobs_keeping_expire(int slot, TimestampTz now);
 
+/* What is deleted when its time has come, a batch a transaction. */
+typedef enum UjobsKept
+{
+	UJOBS_KEPT_EVENTS,			/* from when they expire */
+	UJOBS_KEPT_PUBLISHED,		/* messages, from when they were */
+	UJOBS_KEPT_TAKEN			/* messages, from when they were taken in; those that are parked stay */
+} UjobsKept;
+
+/* Deletes those of a time before this one, the oldest first, at most max; how many. */
+extern int64 ujobs_keeping_batch(UjobsKept what, TimestampTz before, int max);
+
 /*
  * Removes steps whose job is neither live nor in history: those that stayed
  * rows when their job finished (see sql/51_steps.sql), after its history went.

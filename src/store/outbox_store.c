@@ -188,18 +188,3 @@ ujobs_outbox_skip(int64 id)
 	ujobs_bind(&args, Int64GetDatum(id));
 	return change(UJOBS_SQL_OUTBOX_SKIP, &args, id);
 }
-
-int64
-ujobs_outbox_expire(TimestampTz before, int max)
-{
-	UjobsIdentity identity;
-	UjobsArgs	args = {0};
-	int64		n;
-
-	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, TimestampTzGetDatum(before));
-	ujobs_bind(&args, Int64GetDatum(max));
-	n = (int64) ujobs_query_run(ujobs_statement(UJOBS_SQL_OUTBOX_EXPIRE), &args).rows;
-	ujobs_identity_leave(&identity);
-	return n;
-}

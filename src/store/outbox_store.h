@@ -67,7 +67,4 @@ extern UjobsOutboxFound ujobs_outbox_retry(int64 id, TimestampTz now);
 /* Deletes it. */
 extern UjobsOutboxFound ujobs_outbox_skip(int64 id);
 
-/* Deletes at most max delivered ones, older than this; how many there were. */
-extern int64 ujobs_outbox_expire(TimestampTz before, int max);
-
 #endif							/* UJOBS_STORE_OUTBOX_STORE_H */

@@ -28,9 +28,6 @@ extern int	ujobs_admit_running(void);
 /* For suspect.c: one ticket to one executor; false when its ring is full. */
 extern bool ujobs_admit_push(int index, const UjobsTicket *ticket, UjobsParty *party, UjobsHeapItem item);
 
-/* Executors that have a job. */
-extern int	ujobs_admit_busy(void);
-
 /* Executors of the role that are alive. */
 extern int	ujobs_admit_hands_of(Oid role);
 

@@ -95,9 +95,6 @@ at_exit(int code, Datum arg)
 static void
 take_engine(void)
 {
-	LWLock	   *lock = ujobs_shmem_control()->lock;
-	bool		taken;
-
 	engine = ujobs_shmem_engine(MyDatabaseId, true);
 	if (engine == NULL)
 	{
@@ -105,16 +102,7 @@ take_engine(void)
 		proc_exit(0);
 	}
 	before_shmem_exit(at_exit, (Datum) 0);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	taken = engine->dispatcher_pid != 0;
-	if (!taken)
-	{
-		engine->dispatcher_pid = MyProcPid;
-		engine->dispatcher_latch = MyLatch;
-	}
-	LWLockRelease(lock);
-	if (taken)
-		proc_exit(0);
+	ujobs_worker_take_seat(&engine->dispatcher_pid, &engine->dispatcher_latch);
 }
 
 /* Exit code 0: nobody starts it again until it is asked for. */

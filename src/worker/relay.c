@@ -11,9 +11,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-
-#include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -24,7 +21,6 @@
 
 #include "core/flight.h"
 #include "core/guc.h"
-#include "core/identity.h"
 #include "core/observe.h"
 #include "core/room.h"
 #include "core/spawn.h"
@@ -119,10 +115,7 @@ ujobs_relay_ensure(UjobsEngine *of)
 void
 ujobs_relay_stop(UjobsEngine *of)
 {
-	pid_t		pid = of->relay_pid;
-
-	if (pid != 0)
-		kill(pid, SIGTERM);
+	ujobs_worker_end(of->relay_pid);
 }
 
 /* ---- birth and death ---- */
@@ -150,23 +143,11 @@ at_exit(int code, Datum arg)
 static void
 birth(Oid database)
 {
-	LWLock	   *lock = ujobs_shmem_control()->lock;
-	bool		taken;
-
 	ujobs_worker_signals(die, ujobs_worker_own_cancel);
 	engine = ujobs_shmem_engine(database, false);
 	if (engine == NULL)
 		proc_exit(0);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	taken = engine->relay_pid != 0;
-	if (!taken)
-	{
-		engine->relay_pid = MyProcPid;
-		engine->relay_latch = MyLatch;
-	}
-	LWLockRelease(lock);
-	if (taken)
-		proc_exit(0);
+	ujobs_worker_take_seat(&engine->relay_pid, &engine->relay_latch);
 	before_shmem_exit(at_exit, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	ujobs_worker_settle_session("ujobs relay");
@@ -175,17 +156,6 @@ birth(Oid database)
 	(void) ujobs_shmem_area(false);
 	ujobs_flight_clear();
 	round_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
-}
-
-static bool
-extension_is_here(void)
-{
-	bool		here;
-
-	StartTransactionCommand();
-	here = OidIsValid(ujobs_identity_extension_owner());
-	CommitTransactionCommand();
-	return here;
 }
 
 /* ---- what is defined ---- */
@@ -378,7 +348,7 @@ follow_changes(TimestampTz now)
 	changed |= have_outdated();
 	if (!changed || now < read_at)
 		return;
-	if (!extension_is_here())
+	if (!ujobs_worker_extension_is_here())
 		proc_exit(0);
 	error = ujobs_worker_try(read_wanted, &wanted);
 	ujobs_relay_tell(&news, "read its sinks", error);

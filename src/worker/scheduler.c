@@ -6,9 +6,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-
-#include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -18,16 +15,12 @@
 #include "utils/timestamp.h"
 
 #include "core/guc.h"
-#include "core/identity.h"
 #include "core/observe.h"
 #include "core/room.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
 #include "model/ring.h"
-#include "store/event_store.h"
-#include "store/inbox_store.h"
 #include "store/keeping_store.h"
-#include "store/outbox_store.h"
 #include "worker/cron.h"
 #include "worker/expiry.h"
 #include "worker/scheduler.h"
@@ -65,10 +58,7 @@ ujobs_scheduler_ensure(UjobsEngine *of)
 void
 ujobs_scheduler_stop(UjobsEngine *of)
 {
-	pid_t		pid = of->scheduler_pid;
-
-	if (pid != 0)
-		kill(pid, SIGTERM);
+	ujobs_worker_end(of->scheduler_pid);
 }
 
 void
@@ -94,23 +84,11 @@ at_exit(int code, Datum arg)
 static void
 birth(Oid database)
 {
-	LWLock	   *lock = ujobs_shmem_control()->lock;
-	bool		taken;
-
 	ujobs_worker_signals(die, ujobs_worker_own_cancel);
 	engine = ujobs_shmem_engine(database, false);
 	if (engine == NULL)
 		proc_exit(0);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	taken = engine->scheduler_pid != 0;
-	if (!taken)
-	{
-		engine->scheduler_pid = MyProcPid;
-		engine->scheduler_latch = MyLatch;
-	}
-	LWLockRelease(lock);
-	if (taken)
-		proc_exit(0);
+	ujobs_worker_take_seat(&engine->scheduler_pid, &engine->scheduler_latch);
 	before_shmem_exit(at_exit, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	ujobs_worker_settle_session("ujobs scheduler");
@@ -170,15 +148,21 @@ expire_all(TimestampTz now)
 }
 
 static void
+expire_batch(UjobsKept what, TimestampTz before)
+{
+	more = ujobs_keeping_batch(what, before, ROWS_AT_ONCE) == ROWS_AT_ONCE;
+}
+
+static void
 expire_events(TimestampTz now)
 {
-	more = ujobs_event_expire(now, ROWS_AT_ONCE) == ROWS_AT_ONCE;
+	expire_batch(UJOBS_KEPT_EVENTS, now);
 }
 
 static void
 expire_published(TimestampTz now)
 {
-	more = ujobs_outbox_expire(now - ujobs_guc_retention * USECS_PER_SEC, ROWS_AT_ONCE) == ROWS_AT_ONCE;
+	expire_batch(UJOBS_KEPT_PUBLISHED, now - ujobs_guc_retention * USECS_PER_SEC);
 }
 
 static void
@@ -186,7 +170,7 @@ expire_inbox(TimestampTz now)
 {
 	int64		kept = Max(ujobs_guc_retention * USECS_PER_SEC, INBOX_DAYS * USECS_PER_DAY);
 
-	more = ujobs_inbox_expire(now - kept, ROWS_AT_ONCE) == ROWS_AT_ONCE;
+	expire_batch(UJOBS_KEPT_TAKEN, now - kept);
 }
 
 static void
@@ -205,17 +189,6 @@ static void
 refresh_names(TimestampTz now)
 {
 	ujobs_keeping_names();
-}
-
-static bool
-extension_is_here(void)
-{
-	bool		here;
-
-	StartTransactionCommand();
-	here = OidIsValid(ujobs_identity_extension_owner());
-	CommitTransactionCommand();
-	return here;
 }
 
 static void
@@ -246,7 +219,7 @@ ujobs_scheduler_main(Datum arg)
 	{
 		TimestampTz next;
 
-		if (!extension_is_here() || engine->dispatcher_pid == 0)
+		if (!ujobs_worker_extension_is_here() || engine->dispatcher_pid == 0)
 			proc_exit(0);
 		MemoryContextSwitchTo(round);
 		next = ujobs_cron_round(engine);

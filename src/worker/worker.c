@@ -21,7 +21,9 @@
 #include "utils/timestamp.h"
 
 #include "core/clock.h"
+#include "core/identity.h"
 #include "core/observe.h"
+#include "core/shmem.h"
 #include "worker/worker.h"
 
 bool
@@ -35,6 +37,42 @@ ujobs_worker_own_cancel(SIGNAL_ARGS)
 {
 	if (ujobs_worker_is_own_cancel())
 		StatementCancelHandler(postgres_signal_arg);
+}
+
+void
+ujobs_worker_take_seat(pid_t *seat, Latch *volatile *latch)
+{
+	LWLock	   *lock = ujobs_shmem_control()->lock;
+	bool		taken;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	taken = *seat != 0;
+	if (!taken)
+	{
+		*seat = MyProcPid;
+		*latch = MyLatch;
+	}
+	LWLockRelease(lock);
+	if (taken)
+		proc_exit(0);
+}
+
+void
+ujobs_worker_end(pid_t pid)
+{
+	if (pid != 0)
+		kill(pid, SIGTERM);
+}
+
+bool
+ujobs_worker_extension_is_here(void)
+{
+	bool		here;
+
+	StartTransactionCommand();
+	here = OidIsValid(ujobs_identity_extension_owner());
+	CommitTransactionCommand();
+	return here;
 }
 
 void

@@ -10,6 +10,7 @@
 #include "libpq/pqsignal.h"
 
 #include "datatype/timestamp.h"
+#include "storage/latch.h"
 
 #include "core/bell.h"
 
@@ -29,6 +30,18 @@ extern void ujobs_worker_own_cancel(SIGNAL_ARGS);
 
 /* Did lock_timeout send the SIGINT at hand? */
 extern bool ujobs_worker_is_own_cancel(void);
+
+/*
+ * The entry in shared memory is the lock of what there is once per database: a
+ * process that finds another one there ends.  Afterwards others can ring it.
+ */
+extern void ujobs_worker_take_seat(pid_t *seat, Latch *volatile *latch);
+
+/* Asks whoever has the seat to end. */
+extern void ujobs_worker_end(pid_t pid);
+
+/* In a transaction of its own: is there an extension in this database? */
+extern bool ujobs_worker_extension_is_here(void);
 
 /* Handlers first, then unblock; SIGHUP reloads. */
 extern void ujobs_worker_signals(pqsigfunc on_terminate, pqsigfunc on_cancel);
