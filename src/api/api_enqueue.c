@@ -34,17 +34,32 @@ result_values(UjobsEnqueued *result, Datum *values, bool *nulls)
 	values[2] = BoolGetDatum(result->deduped);
 }
 
+/* The row type of one job's answer, made once: to ask for it at each call is a thirtieth of an enqueue. */
+static TupleDesc
+result_type(FunctionCallInfo fcinfo)
+{
+	static TupleDesc known = NULL;
+	TupleDesc	tupdesc;
+	MemoryContext old;
+
+	if (known != NULL)
+		return known;
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	known = BlessTupleDesc(CreateTupleDescCopy(tupdesc));
+	MemoryContextSwitchTo(old);
+	return known;
+}
+
 static Datum
 result_row(FunctionCallInfo fcinfo, UjobsEnqueued *result)
 {
 	Datum		values[RESULT_COLUMNS];
 	bool		nulls[RESULT_COLUMNS] = {false};
-	TupleDesc	tupdesc;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	result_values(result, values, nulls);
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls));
+	return HeapTupleGetDatum(heap_form_tuple(result_type(fcinfo), values, nulls));
 }
 
 static Jsonb *

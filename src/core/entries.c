@@ -20,7 +20,9 @@
 #include "catalog/pg_am.h"
 #include "executor/executor.h"
 #include "nodes/primnodes.h"
+#include "utils/datum.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -36,7 +38,8 @@ typedef struct Condition
 	AttrNumber	column;			/* 0: all */
 	FmgrInfo	function;
 	Oid			collation;
-	Datum		constant;		/* passed by value */
+	Datum		constant;
+	bool		copied;			/* the constant is memory of its own */
 } Condition;
 
 typedef struct KnownIndex
@@ -82,6 +85,27 @@ on_relcache_change(Datum arg, Oid relid)
 
 /* ---- what the indexes are ---- */
 
+static void
+constant_keep(Condition *condition, const Const *constant)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+	condition->constant = datumCopy(constant->constvalue, constant->constbyval, constant->constlen);
+	condition->copied = !constant->constbyval;
+	MemoryContextSwitchTo(old);
+}
+
+static void
+constants_forget(KnownTable *entry)
+{
+	for (int i = 0; i < entry->n; i++)
+	{
+		if (entry->index[i].condition.copied)
+			pfree(DatumGetPointer(entry->index[i].condition.constant));
+	}
+	entry->n = 0;
+}
+
 /* False: a predicate of another kind. */
 static bool
 condition_read(Relation index, Condition *condition)
@@ -92,6 +116,7 @@ condition_read(Relation index, Condition *condition)
 	Const	   *right;
 
 	condition->column = 0;
+	condition->copied = false;
 	if (predicate == NIL)
 		return true;
 	if (list_length(predicate) != 1 || !IsA(linitial(predicate), OpExpr))
@@ -103,12 +128,12 @@ condition_read(Relation index, Condition *condition)
 	if (IsA(left, RelabelType))
 		left = (Node *) ((RelabelType *) left)->arg;
 	right = lsecond_node(Const, op->args);
-	if (!IsA(left, Var) || ((Var *) left)->varattno <= 0 || !right->constbyval || right->constisnull)
+	if (!IsA(left, Var) || ((Var *) left)->varattno <= 0 || right->constisnull)
 		return false;
 	fmgr_info_cxt(op->opfuncid, &condition->function, TopMemoryContext);
 	condition->column = ((Var *) left)->varattno;
 	condition->collation = op->inputcollid;
-	condition->constant = right->constvalue;
+	constant_keep(condition, right);
 	return condition->function.fn_strict;
 }
 
@@ -135,7 +160,7 @@ table_read(Relation table, KnownTable *entry)
 	ListCell   *cell;
 
 	entry->table = InvalidOid;
-	entry->n = 0;
+	constants_forget(entry);
 	entry->plain = list_length(indexes) <= INDEXES;
 	foreach(cell, indexes)
 	{
@@ -180,8 +205,15 @@ condition_holds(Condition *condition, const TupleTableSlot *slot)
 									   condition->constant));
 }
 
-static void
-insert_one(Relation table, Relation index, TupleTableSlot *slot)
+static IndexUniqueCheck
+check_of(Relation index)
+{
+	return index->rd_index->indisunique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO;
+}
+
+/* False: the key is there, perhaps; only with UNIQUE_CHECK_PARTIAL. */
+static bool
+insert_one(Relation table, Relation index, TupleTableSlot *slot, IndexUniqueCheck check)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		nulls[INDEX_MAX_KEYS];
@@ -191,8 +223,7 @@ insert_one(Relation table, Relation index, TupleTableSlot *slot)
 		values[i] = slot->tts_values[index->rd_index->indkey.values[i] - 1];
 		nulls[i] = slot->tts_isnull[index->rd_index->indkey.values[i] - 1];
 	}
-	(void) index_insert(index, values, nulls, &slot->tts_tid, table,
-						index->rd_index->indisunique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, NULL);
+	return index_insert(index, values, nulls, &slot->tts_tid, table, check, false, NULL);
 }
 
 static void
@@ -208,7 +239,7 @@ insert_into(Relation table, KnownIndex *entry, TupleTableSlot **slots, int n)
 			continue;
 		if (index == NULL)
 			index = index_open(relid, RowExclusiveLock);
-		insert_one(table, index, slots[i]);
+		(void) insert_one(table, index, slots[i], check_of(index));
 	}
 	if (index != NULL)
 		index_close(index, NoLock);
@@ -243,6 +274,31 @@ ujobs_entries_insert(Relation table, TupleTableSlot **slots, int n)
 	}
 	for (int i = 0; i < indexes.n; i++)
 		insert_into(table, &indexes.index[i], slots, n);
+}
+
+Oid
+ujobs_entries_unique(Relation table, const char *name)
+{
+	Oid			index = get_relname_relid(name, RelationGetNamespace(table));
+	KnownTable *indexes = known_table(table);
+
+	return indexes->plain && has_index(indexes, index) ? index : InvalidOid;
+}
+
+bool
+ujobs_entries_insert_free(Relation table, Oid unique, TupleTableSlot *slot)
+{
+	KnownTable	indexes = *known_table(table);
+	Relation	index = index_open(unique, RowExclusiveLock);
+	bool		is_free = insert_one(table, index, slot, UNIQUE_CHECK_PARTIAL);
+
+	index_close(index, NoLock);
+	for (int i = 0; is_free && i < indexes.n; i++)
+	{
+		if (indexes.index[i].index != unique)
+			insert_into(table, &indexes.index[i], &slot, 1);
+	}
+	return is_free;
 }
 
 void

@@ -10,6 +10,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_namespace.h"
 #include "executor/executor.h"
+#include "storage/lmgr.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -208,6 +209,39 @@ update_row(Relation table, HeapTuple row, TupleTableSlot *slot, UjobsIndexesNeed
 									 &failure, &mode, needed) == TM_Ok;
 }
 
+static RegProcedure
+equality_of(Relation index, int column)
+{
+	Oid			type = index->rd_opcintype[column];
+
+	return get_opcode(get_opfamily_member(index->rd_opfamily[column], type, type, BTEqualStrategyNumber));
+}
+
+/* Is there a row of this key, as of now, committed or not? */
+static bool
+has_key(Relation table, Oid unique, Datum *values)
+{
+	Relation	index = index_open(unique, AccessShareLock);
+	int			n = IndexRelationGetNumberOfKeyAttributes(index);
+	TupleTableSlot *slot = table_slot_create(table, NULL);
+	ScanKeyData key[INDEX_MAX_KEYS];
+	SnapshotData dirty;
+	IndexScanDesc scan;
+	bool		found;
+
+	InitDirtySnapshot(dirty);
+	for (int i = 0; i < n; i++)
+		ScanKeyEntryInitialize(&key[i], 0, i + 1, BTEqualStrategyNumber, InvalidOid, index->rd_indcollation[i],
+							   equality_of(index, i), values[index->rd_index->indkey.values[i] - 1]);
+	scan = ujobs_compat_index_beginscan(table, index, &dirty, n);
+	index_rescan(scan, key, n, NULL, 0);
+	found = index_getnext_slot(scan, ForwardScanDirection, slot);
+	index_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	index_close(index, NoLock);
+	return found;
+}
+
 void
 ujobs_table_insert(Relation table, Datum **values, bool **nulls, int n)
 {
@@ -223,6 +257,48 @@ ujobs_table_insert(Relation table, Datum **values, bool **nulls, int n)
 	for (int i = 0; i < n; i++)
 		ExecDropSingleTupleTableSlot(slots[i]);
 	pfree(slots);
+}
+
+/*
+ * As INSERT ... ON CONFLICT does it: a row that others who want its key wait
+ * for, until it is confirmed or taken back.
+ */
+static bool
+insert_speculatively(Relation table, Oid unique, TupleTableSlot *slot)
+{
+	TransactionId xid = GetCurrentTransactionId();
+	uint32		token = SpeculativeInsertionLockAcquire(xid);
+	bool		is_free;
+
+	table_tuple_insert_speculative(table, slot, GetCurrentCommandId(true), 0, NULL, token);
+	is_free = ujobs_entries_insert_free(table, unique, slot);
+	table_tuple_complete_speculative(table, slot, token, is_free);
+	SpeculativeInsertionLockRelease(xid);
+	return is_free;
+}
+
+bool
+ujobs_table_is_free(Relation table, const char *unique, Datum *values)
+{
+	TupleConstr *constraints = RelationGetDescr(table)->constr;
+	Oid			index = ujobs_entries_unique(table, unique);
+
+	if (!OidIsValid(index) || table->trigdesc != NULL || (constraints != NULL && constraints->num_check > 0))
+		return false;
+	return !has_key(table, index, values);
+}
+
+bool
+ujobs_table_insert_free(Relation table, const char *unique, Datum *values, bool *nulls)
+{
+	Oid			index = get_relname_relid(unique, RelationGetNamespace(table));
+	TupleTableSlot *slot = slot_of(table, values, nulls);
+	bool		stored = insert_speculatively(table, index, slot);
+
+	ExecDropSingleTupleTableSlot(slot);
+	if (stored)
+		CommandCounterIncrement();
+	return stored;
 }
 
 bool

@@ -63,4 +63,15 @@ extern bool ujobs_table_delete(Relation table, HeapTuple row);
 /* Inserts n rows; values[i] and nulls[i] have one entry a column. */
 extern void ujobs_table_insert(Relation table, Datum **values, bool **nulls, int n);
 
+/*
+ * Can a row go in without a statement because nobody has its key in this unique
+ * index?  Only the columns of the key are looked at.  False also when somebody
+ * may have the key soon, and when the table is not as the extension made it
+ * (triggers, CHECK constraints, other kinds of index).
+ */
+extern bool ujobs_table_is_free(Relation table, const char *unique, Datum *values);
+
+/* After that: inserts the row.  False when its key was taken meanwhile: nothing is stored. */
+extern bool ujobs_table_insert_free(Relation table, const char *unique, Datum *values, bool *nulls);
+
 #endif							/* UJOBS_CORE_TABLE_H */

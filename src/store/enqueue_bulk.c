@@ -1,15 +1,20 @@
 /*
- * enqueue_bulk.c: thousands of new jobs without a statement.
+ * enqueue_bulk.c: new jobs without a statement, thousands or one.
  *
  * An INSERT ... ON CONFLICT of a million rows spends half of its time on what
  * only a conflict needs: a look for each key, a promise to others that is taken
  * back or confirmed, a WAL record for each row.  Keys of large calls are
  * nearly always free, which a few looks into the index tell; then the rows go
  * to disk by pages, in the order of their ids, and into the index of the keys
- * in order of those (docs/decisions/011).
+ * in order of those (docs/decisions/012).
+ *
+ * One job goes in as INSERT ... ON CONFLICT does it, but its plan, and the
+ * change of user and search_path that a statement needs, cost half as much
+ * as the job (docs/decisions/013).
  */
 #include "postgres.h"
 
+#include "commands/sequence.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -106,7 +111,7 @@ row_fill(void *arg, int i, Datum *values, bool *nulls)
 	values[UJOBS_JOB_REVISION] = Int32GetDatum(0);
 	values[UJOBS_JOB_ENQUEUED_ROLE] = ObjectIdGetDatum(options->role);
 	values[UJOBS_JOB_ATTEMPT] = Int32GetDatum(0);
-	values[UJOBS_JOB_MAX_ATTEMPTS] = Int32GetDatum(options->definition->retry.attempts);
+	values[UJOBS_JOB_MAX_ATTEMPTS] = Int32GetDatum(ujobs_enqueue_attempts(options));
 	values[UJOBS_JOB_PRIORITY] = Int16GetDatum(options->priority);
 	values[UJOBS_JOB_STATE] = CharGetDatum(UJOBS_STATE_PENDING);
 	values[UJOBS_JOB_RUN_ID] = UUIDPGetDatum(&item->result.run_id);
@@ -127,6 +132,33 @@ static Datum
 text_or_zero(const char *value)
 {
 	return value == NULL ? (Datum) 0 : CStringGetTextDatum(value);
+}
+
+bool
+ujobs_enqueue_single(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
+{
+	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
+	Placed		placed = {item, 0};
+	Rows		rows = {
+		.options = options,
+		.placed = &placed,
+		.queue = CStringGetTextDatum(options->queue),
+		.enqueued_by = text_or_zero(options->enqueued_by),
+		.traceparent = text_or_zero(options->traceparent)
+	};
+	Datum		values[UJOBS_JOB_COLUMNS];
+	bool		nulls[UJOBS_JOB_COLUMNS];
+	bool		stored = false;
+
+	(void) row_fill(&rows, 0, values, nulls);
+	if (ujobs_table_is_free(table, KEY_INDEX, values))
+	{
+		item->result.id = nextval_internal(ujobs_enqueue_sequence(), false);
+		values[UJOBS_JOB_ID] = Int64GetDatum(item->result.id);
+		stored = ujobs_table_insert_free(table, KEY_INDEX, values, nulls);
+	}
+	ujobs_table_close(table);
+	return stored;
 }
 
 void

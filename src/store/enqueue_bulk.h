@@ -1,8 +1,8 @@
 /*
- * enqueue_bulk.h: thousands of new jobs without a statement, for enqueue_store.c.
+ * enqueue_bulk.h: new jobs without a statement, thousands or one, for enqueue_store.c.
  *
- * All functions need an open identity section.  Items are in order of
- * (tenant, key), one of each key.
+ * Those that take many items need an open identity section; the items are in
+ * order of (tenant, key), one of each key.
  */
 #ifndef UJOBS_STORE_ENQUEUE_BULK_H
 #define UJOBS_STORE_ENQUEUE_BULK_H
@@ -24,6 +24,18 @@ extern bool *ujobs_enqueue_bulk_look(const UjobsEnqueueOptions *options, UjobsEn
  * enough (true), or one of all else up to the next such.
  */
 extern bool ujobs_enqueue_bulk_stretch(const bool *taken, int n, int i, int *end);
+
+/*
+ * Inserts one job, which gets an id.  False: its key is held, or may soon be, or
+ * the table is not as it was installed, and nothing is written.
+ */
+extern bool ujobs_enqueue_single(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item);
+
+/* The sequence of the ids of jobs. */
+extern Oid	ujobs_enqueue_sequence(void);
+
+/* The attempts that a job of the call has. */
+extern int32 ujobs_enqueue_attempts(const UjobsEnqueueOptions *options);
 
 /*
  * Inserts the items, which have ids in the order of their addresses, waiting

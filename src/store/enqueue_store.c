@@ -58,6 +58,18 @@ ujobs_enqueue_run_id(pg_uuid_t *id)
 	id->data[8] = (id->data[8] & 0x3f) | 0x80;
 }
 
+Oid
+ujobs_enqueue_sequence(void)
+{
+	return get_relname_relid("job_id_seq", get_namespace_oid("ujobs_internal", false));
+}
+
+int32
+ujobs_enqueue_attempts(const UjobsEnqueueOptions *options)
+{
+	return options->max_attempts > 0 ? options->max_attempts : options->definition->retry.attempts;
+}
+
 static void
 announce(const UjobsEnqueueOptions *options, const UjobsEnqueueItem *item, const char *queue)
 {
@@ -83,8 +95,7 @@ bind_options(UjobsArgs *args, const UjobsEnqueueOptions *options)
 	ujobs_bind(args, Int32GetDatum(options->definition->id));
 	ujobs_bind(args, ObjectIdGetDatum(options->role));
 	ujobs_bind(args, Int16GetDatum(options->priority));
-	ujobs_bind(args, Int32GetDatum(options->max_attempts > 0 ? options->max_attempts
-								   : options->definition->retry.attempts));
+	ujobs_bind(args, Int32GetDatum(ujobs_enqueue_attempts(options)));
 	ujobs_bind_text(args, options->queue);
 	ujobs_bind_text(args, options->enqueued_by);
 	ujobs_bind_text(args, options->traceparent);
@@ -121,10 +132,6 @@ insert_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 	UjobsArgs	args = {0};
 	UjobsResult result;
 
-	if (options->run_id != NULL)
-		item->result.run_id = *options->run_id;
-	else
-		ujobs_enqueue_run_id(&item->result.run_id);
 	bind_options(&args, options);
 	ujobs_bind_text(&args, item->tenant);
 	ujobs_bind_text(&args, item->key);
@@ -134,7 +141,6 @@ insert_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 	if (result.rows == 0)
 		return false;
 	item->result.id = DatumGetInt64(ujobs_result_datum(&result, 0, 0));
-	item->result.deduped = false;
 	return true;
 }
 
@@ -204,8 +210,9 @@ settle_holder(UjobsIdentity *identity, const UjobsEnqueueOptions *options, Ujobs
 	return find_holder(options, item);
 }
 
-void
-ujobs_enqueue_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
+/* Inserts, or finds the holder, as often as one comes or goes in between. */
+static void
+insert_or_settle(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 {
 	UjobsIdentity identity;
 
@@ -217,6 +224,19 @@ ujobs_enqueue_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 		CHECK_FOR_INTERRUPTS();
 	}
 	ujobs_identity_leave(&identity);
+}
+
+void
+ujobs_enqueue_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
+{
+	item->result.id = 0;
+	item->result.deduped = false;
+	if (options->run_id != NULL)
+		item->result.run_id = *options->run_id;
+	else
+		ujobs_enqueue_run_id(&item->result.run_id);
+	if (!ujobs_enqueue_single(options, item))
+		insert_or_settle(options, item);
 	if (!item->result.deduped)
 		announce(options, item, options->queue);
 }
@@ -281,7 +301,7 @@ batch_order(Batch *batch, UjobsEnqueueItem *items, int n)
 static void
 draw_ids(Batch *batch)
 {
-	Oid			sequence = get_relname_relid("job_id_seq", get_namespace_oid("ujobs_internal", false));
+	Oid			sequence = ujobs_enqueue_sequence();
 
 	for (int i = 0; i < batch->n; i++)
 		batch->items[i].result.deduped = true;

@@ -1,5 +1,6 @@
--- Calls of enqueue_many that are large enough to go in without statements:
--- what they leave is what statements leave, whatever keys are taken.
+-- Calls of enqueue_many that are large enough to go in without statements, and of
+-- enqueue, which needs none either: what they leave is what statements leave,
+-- whatever keys are taken.
 set client_min_messages = warning;
 create schema bulk_test;
 create function bulk_test.handler(jsonb) returns void language sql as 'select';
@@ -40,6 +41,13 @@ select distinct to_jsonb(j) - '{id,run_id,created_at,due_at,run_at,key,input,def
        enqueued_role::regrole = current_user::regrole as mine, key = 'k:' || (input ->> 'id') as fits
   from bulk_test.job j where name = 'bulk';
 select bulk_test.check_indexes();
+
+select id > 0 as has_id, deduped
+  from ujobs.enqueue('bulk', '{"id": 5001}', queue => 'bulk q', priority => -3, delay => '1 h', enqueued_by => 'me',
+                     traceparent => '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01');
+select distinct to_jsonb(j) - '{id,run_id,created_at,due_at,run_at,key,input,definition_id,enqueued_role}'::text[] as alike,
+       enqueued_role::regrole = current_user::regrole as mine, key = 'k:' || (input ->> 'id') as fits
+  from bulk_test.job j where name = 'bulk';
 
 -- At once: run_at is not stored.  Ids follow the inputs, also where keys do not.
 create table bulk_test.got as select * from ujobs.enqueue_many('bulk', bulk_test.inputs(99001, 104000)) with ordinality m (id, run_id, deduped, n);
@@ -124,12 +132,32 @@ create index bulk_test_index on ujobs_internal.job (upper(key)) where key like '
 select count(*) from ujobs.enqueue_many('bulk', bulk_test.inputs(700001, 701000));
 set enable_seqscan = off;
 select count(*) from ujobs_internal.job where upper(key) > 'K:' and key like 'k:70%';
+select deduped from ujobs.enqueue('bulk', '{"id": 702000}');
+select count(*) from ujobs_internal.job where upper(key) > 'K:' and key like 'k:70%';
 reset enable_seqscan;
 drop index ujobs_internal.bulk_test_index;
 create trigger bulk_test before insert on ujobs_internal.job for each row execute function bulk_test.on_job();
 select count(*) from ujobs.enqueue_many('bulk', bulk_test.inputs(710001, 711000));
+select deduped from ujobs.enqueue('bulk', '{"id": 712000}');
 drop trigger bulk_test on ujobs_internal.job;
 select count(*) from ujobs_internal.job where reason = 'seen';
+alter table ujobs_internal.job add constraint bulk_test check (key <> 'k:720000');
+select deduped from ujobs.enqueue('bulk', '{"id": 720001}');
+select ujobs.enqueue('bulk', '{"id": 720000}');
+alter table ujobs_internal.job drop constraint bulk_test;
+select deduped from ujobs.enqueue('bulk', '{"id": 720000}');
+
+-- One by one, some twice, in transactions that end this way or that.
+create function bulk_test.one(id int, out deduped bool) language sql as $$ select e.deduped from ujobs.enqueue('bulk', jsonb_build_object('id', id)) e $$;
+begin;
+select count(*) filter (where bulk_test.one(730000 + n / 2)) as deduped from generate_series(0, 19) n;
+savepoint s;
+select count(*) filter (where bulk_test.one(730005 + n)) as deduped from generate_series(0, 9) n;
+rollback to s;
+select count(*) filter (where bulk_test.one(730005 + n)) as deduped from generate_series(0, 9) n;
+commit;
+select count(*), count(distinct key) from bulk_test.job where key like 'k:7300%';
+select bulk_test.check_indexes();
 
 do $$ begin perform ujobs.drop_job(n, force => true) from unnest('{bulk,bulk_tenant}'::text[]) n; end $$;
 drop extension amcheck;
