@@ -8,9 +8,8 @@
  * to disk by pages, in the order of their ids, and into the index of the keys
  * in order of those (docs/decisions/012).
  *
- * One job goes in as INSERT ... ON CONFLICT does it, but its plan, and the
- * change of user and search_path that a statement needs, cost half as much
- * as the job (docs/decisions/013).
+ * One job goes in as INSERT ... ON CONFLICT does it, but a third of that is the
+ * statement (docs/decisions/013).
  */
 #include "postgres.h"
 
