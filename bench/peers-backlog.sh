@@ -142,7 +142,7 @@ depths_of()
 	local depth most
 
 	case $1-$(is_full && echo full) in
-		pgboss-full) most=1000000 ;;
+		pgboss-full | graphile-full) most=1000000 ;;
 		*-full) most=10000000 ;;
 		*) most=1000000 ;;
 	esac

@@ -38,10 +38,13 @@ label_of()
 	esac
 }
 
+# sides_of TASK COMMIT: without synchronous commit only those that come near
 sides_of()
 {
-	echo "ujobs_64 ujobs_1 hand_hundred hand_one graphile_best"
+	echo "ujobs_64 ujobs_1 hand_hundred graphile_best"
 	[ "$1" != noop ] || echo "floor"
+	[ "$2" = on ] || return 0
+	echo "hand_one"
 	! is_full || echo "graphile_local graphile_plain"
 	echo "pgboss"
 	! has_absurd || echo "absurd"
@@ -105,7 +108,7 @@ drain_round()
 {
 	local side value batch_64 batch_1
 
-	for side in $(sides_of "$1"); do
+	for side in $(sides_of "$1" "$2"); do
 		value=$(drain_side "$side" "$1" "$(jobs_of "$side" "$1" "$2" "$3")")
 		case $side in
 			ujobs_64) batch_64=$value ;;
@@ -121,7 +124,7 @@ drain_table()
 	local side n label
 
 	heading "Peers: drain of $3 jobs that $4, synchronous_commit $2"
-	for side in $(sides_of "$1"); do
+	for side in $(sides_of "$1" "$2"); do
 		n=$(jobs_of "$side" "$1" "$2" "$3")
 		label=$(label_of "$side")
 		[ "$n" = "$3" ] || label="$label ($n jobs)"
