@@ -23,7 +23,6 @@
 #include "core/clock.h"
 #include "core/identity.h"
 #include "core/observe.h"
-#include "core/shmem.h"
 #include "worker/worker.h"
 
 bool

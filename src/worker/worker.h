@@ -10,9 +10,9 @@
 #include "libpq/pqsignal.h"
 
 #include "datatype/timestamp.h"
-#include "storage/latch.h"
 
 #include "core/bell.h"
+#include "core/shmem.h"
 
 /* What RegisterDynamicBackgroundWorker carries to an executor, in bgw_extra. */
 typedef struct UjobsExecutorSpec
