@@ -1,4 +1,7 @@
 # peers-steps.sh: durable jobs of three steps that do nothing, beside DBOS and absurd.
+#
+# Each of a job's commits waits for the disk, so what counts is how many jobs
+# run at a time: 24 on every side.
 
 . "$ROOT/bench/peers.sh"
 
@@ -32,6 +35,7 @@ figure_peers-steps()
 	local round commit side many few sides="ujobs dbos"
 
 	peers_make
+	restart_with ujobs.max_workers 24
 	! has_absurd || sides="$sides absurd"
 	many=$(scaled "$(is_full && echo 10000 || echo 2000)")
 	few=$(scaled "$(is_full && echo 1000 || echo 300)")		# its rate is a hundredth
@@ -42,6 +46,7 @@ figure_peers-steps()
 		done
 	done
 	peers_commit_reset
+	restart_with ujobs.max_workers "$max_workers"
 	for commit in $(peers_commits); do
 		heading "Peers: durable jobs of three steps that do nothing, synchronous_commit $commit"
 		for side in $sides; do
