@@ -12,6 +12,7 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
@@ -42,8 +43,11 @@ result_type(FunctionCallInfo fcinfo)
 	TupleDesc	tupdesc;
 	MemoryContext old;
 
-	if (known != NULL)
+	if (known != NULL && known->tdtypeid == get_func_rettype(fcinfo->flinfo->fn_oid))
 		return known;
+	if (known != NULL)
+		FreeTupleDesc(known);	/* of an extension that was dropped */
+	known = NULL;
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	old = MemoryContextSwitchTo(TopMemoryContext);

@@ -30,7 +30,7 @@
 #include "core/entries.h"
 
 #define TABLES 8
-#define INDEXES 4
+#define INDEXES 8
 
 /* Which rows have an entry: all, or those of which `column operator constant` is true. */
 typedef struct Condition
@@ -45,6 +45,7 @@ typedef struct Condition
 typedef struct KnownIndex
 {
 	Oid			index;
+	bool		unique;			/* of all rows */
 	Condition	condition;
 } KnownIndex;
 
@@ -102,6 +103,7 @@ constants_forget(KnownTable *entry)
 	{
 		if (entry->index[i].condition.copied)
 			pfree(DatumGetPointer(entry->index[i].condition.constant));
+		entry->index[i].condition.copied = false;
 	}
 	entry->n = 0;
 }
@@ -141,6 +143,8 @@ static bool
 index_read(Relation index, KnownIndex *entry)
 {
 	entry->index = RelationGetRelid(index);
+	entry->unique = index->rd_index->indisunique && index->rd_index->indisvalid && RelationGetIndexPredicate(index) == NIL;
+	entry->condition.copied = false;
 	if (index->rd_rel->relam != BTREE_AM_OID || !index->rd_index->indimmediate || index->rd_index->indisexclusion ||
 		!index->rd_index->indisready)
 		return false;
@@ -276,22 +280,36 @@ ujobs_entries_insert(Relation table, TupleTableSlot **slots, int n)
 		insert_into(table, &indexes.index[i], slots, n);
 }
 
+static bool
+is_unique(const KnownTable *entry, Oid relid)
+{
+	for (int i = 0; entry->plain && i < entry->n; i++)
+	{
+		if (entry->index[i].index == relid)
+			return entry->index[i].unique;
+	}
+	return false;
+}
+
 Oid
 ujobs_entries_unique(Relation table, const char *name)
 {
 	Oid			index = get_relname_relid(name, RelationGetNamespace(table));
-	KnownTable *indexes = known_table(table);
 
-	return indexes->plain && has_index(indexes, index) ? index : InvalidOid;
+	return is_unique(known_table(table), index) ? index : InvalidOid;
 }
 
 bool
-ujobs_entries_insert_free(Relation table, Oid unique, TupleTableSlot *slot)
+ujobs_entries_insert_if_free(Relation table, Oid unique, TupleTableSlot *slot)
 {
 	KnownTable	indexes = *known_table(table);
-	Relation	index = index_open(unique, RowExclusiveLock);
-	bool		is_free = insert_one(table, index, slot, UNIQUE_CHECK_PARTIAL);
+	Relation	index;
+	bool		is_free;
 
+	if (!is_unique(&indexes, unique))
+		return false;			/* one is being built concurrently, which the executor knows to leave out */
+	index = index_open(unique, RowExclusiveLock);
+	is_free = insert_one(table, index, slot, UNIQUE_CHECK_PARTIAL);
 	index_close(index, NoLock);
 	for (int i = 0; is_free && i < indexes.n; i++)
 	{

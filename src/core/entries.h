@@ -24,9 +24,10 @@ extern Oid	ujobs_entries_unique(Relation table, const char *name);
 /*
  * For a row that was stored speculatively: its entry in this unique index
  * first, then in the others.  False when the index has its key, or may get it
- * from another transaction; then the row is to be taken back.
+ * from another transaction, or when the table's indexes have changed since they
+ * were asked for; then the row is to be taken back.
  */
-extern bool ujobs_entries_insert_free(Relation table, Oid unique, TupleTableSlot *slot);
+extern bool ujobs_entries_insert_if_free(Relation table, Oid unique, TupleTableSlot *slot);
 
 /*
  * Entries of a row that was updated in its page, in indexes that know pages

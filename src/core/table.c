@@ -271,30 +271,34 @@ insert_speculatively(Relation table, Oid unique, TupleTableSlot *slot)
 	bool		is_free;
 
 	table_tuple_insert_speculative(table, slot, GetCurrentCommandId(true), 0, NULL, token);
-	is_free = ujobs_entries_insert_free(table, unique, slot);
+	is_free = ujobs_entries_insert_if_free(table, unique, slot);
 	table_tuple_complete_speculative(table, slot, token, is_free);
 	SpeculativeInsertionLockRelease(xid);
 	return is_free;
 }
 
 bool
-ujobs_table_is_free(Relation table, const char *unique, Datum *values)
+ujobs_table_key_is_free(Relation table, const char *unique, Datum *values, Oid *index)
 {
 	TupleConstr *constraints = RelationGetDescr(table)->constr;
-	Oid			index = ujobs_entries_unique(table, unique);
 
-	if (!OidIsValid(index) || table->trigdesc != NULL || (constraints != NULL && constraints->num_check > 0))
+	*index = ujobs_entries_unique(table, unique);
+	if (!OidIsValid(*index) || table->trigdesc != NULL || (constraints != NULL && constraints->num_check > 0))
 		return false;
-	return !has_key(table, index, values);
+	return !has_key(table, *index, values);
 }
 
 bool
-ujobs_table_insert_free(Relation table, const char *unique, Datum *values, bool *nulls)
+ujobs_table_insert_if_free(Relation table, Oid index, Datum *values, bool *nulls)
 {
-	Oid			index = get_relname_relid(unique, RelationGetNamespace(table));
-	TupleTableSlot *slot = slot_of(table, values, nulls);
-	bool		stored = insert_speculatively(table, index, slot);
+	/* Of a virtual slot the row would be formed at each of the two calls. */
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(table), &TTSOpsHeapTuple);
+	bool		stored;
 
+	ExecStoreHeapTuple(heap_form_tuple(RelationGetDescr(table), values, nulls), slot, true);
+	slot->tts_tableOid = RelationGetRelid(table);
+	slot_getallattrs(slot);
+	stored = insert_speculatively(table, index, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	if (stored)
 		CommandCounterIncrement();

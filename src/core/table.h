@@ -64,14 +64,18 @@ extern bool ujobs_table_delete(Relation table, HeapTuple row);
 extern void ujobs_table_insert(Relation table, Datum **values, bool **nulls, int n);
 
 /*
- * Can a row go in without a statement because nobody has its key in this unique
- * index?  Only the columns of the key are looked at.  False also when somebody
- * may have the key soon, and when the table is not as the extension made it
- * (triggers, CHECK constraints, other kinds of index).
+ * Can a row go in without a statement because nobody has its key in the unique
+ * index of this name, now *index?  Only the columns of the key are looked at.
+ * False also when somebody may have the key soon, and when the table is not as
+ * the extension made it: triggers, CHECK constraints, indexes that need the
+ * executor.  Nobody is waited for.
  */
-extern bool ujobs_table_is_free(Relation table, const char *unique, Datum *values);
+extern bool ujobs_table_key_is_free(Relation table, const char *unique, Datum *values, Oid *index);
 
-/* After that: inserts the row.  False when its key was taken meanwhile: nothing is stored. */
-extern bool ujobs_table_insert_free(Relation table, const char *unique, Datum *values, bool *nulls);
+/*
+ * After that: inserts the row, which the next command sees.  False when its key
+ * was taken meanwhile or the indexes have changed: the row is dead.
+ */
+extern bool ujobs_table_insert_if_free(Relation table, Oid index, Datum *values, bool *nulls);
 
 #endif							/* UJOBS_CORE_TABLE_H */

@@ -13,8 +13,11 @@
  */
 #include "postgres.h"
 
+#include "catalog/namespace.h"
 #include "commands/sequence.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/timestamp.h"
 
 #include "core/bulk.h"
@@ -24,13 +27,32 @@
 
 #define KEY_INDEX "job_key"
 
+Oid
+ujobs_enqueue_sequence(void)
+{
+	return get_relname_relid("job_id_seq", get_namespace_oid("ujobs_internal", false));
+}
+
+int32
+ujobs_enqueue_attempts(const UjobsEnqueueOptions *options)
+{
+	return options->max_attempts > 0 ? options->max_attempts : options->definition->retry.attempts;
+}
+
+/* A column that this library does not know has a default, or a value that a statement alone gives it. */
+static bool
+has_our_columns(Relation table)
+{
+	return RelationGetDescr(table)->natts == UJOBS_JOB_COLUMNS;
+}
+
 bool *
 ujobs_enqueue_bulk_look(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n)
 {
 	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
 	bool	   *taken = NULL;
 
-	if (ujobs_bulk_possible(table, KEY_INDEX))
+	if (has_our_columns(table) && ujobs_bulk_possible(table, KEY_INDEX))
 	{
 		UjobsBulkKey *keys = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(UjobsBulkKey));
 
@@ -148,13 +170,14 @@ ujobs_enqueue_single(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 	Datum		values[UJOBS_JOB_COLUMNS];
 	bool		nulls[UJOBS_JOB_COLUMNS];
 	bool		stored = false;
+	Oid			index;
 
 	(void) row_fill(&rows, 0, values, nulls);
-	if (ujobs_table_is_free(table, KEY_INDEX, values))
+	if (has_our_columns(table) && ujobs_table_key_is_free(table, KEY_INDEX, values, &index))
 	{
 		item->result.id = nextval_internal(ujobs_enqueue_sequence(), false);
 		values[UJOBS_JOB_ID] = Int64GetDatum(item->result.id);
-		stored = ujobs_table_insert_free(table, KEY_INDEX, values, nulls);
+		stored = ujobs_table_insert_if_free(table, index, values, nulls);
 	}
 	ujobs_table_close(table);
 	return stored;

@@ -16,12 +16,10 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
@@ -56,18 +54,6 @@ ujobs_enqueue_run_id(pg_uuid_t *id)
 	*id = pool[--left];
 	id->data[6] = (id->data[6] & 0x0f) | 0x40;
 	id->data[8] = (id->data[8] & 0x3f) | 0x80;
-}
-
-Oid
-ujobs_enqueue_sequence(void)
-{
-	return get_relname_relid("job_id_seq", get_namespace_oid("ujobs_internal", false));
-}
-
-int32
-ujobs_enqueue_attempts(const UjobsEnqueueOptions *options)
-{
-	return options->max_attempts > 0 ? options->max_attempts : options->definition->retry.attempts;
 }
 
 static void

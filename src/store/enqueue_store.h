@@ -1,7 +1,7 @@
 /*
  * enqueue_store.h: new rows of the live table, step 1 of the walk of a job.
  *
- * Both functions open their own identity section, write in the caller's
+ * Both functions open an identity section where they need one, write in the caller's
  * transaction, and note the hints that wake the engine at its commit.
  *
  * A key that another transaction holds uncommitted is waited for.  Above READ

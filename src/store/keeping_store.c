@@ -59,7 +59,7 @@ ujobs_keeping_expire(int slot, TimestampTz now)
 }
 
 int64
-ujobs_keeping_batch(UjobsKept what, TimestampTz before, int max)
+ujobs_keeping_delete_batch(UjobsKept what, TimestampTz until, int max)
 {
 	static const UjobsStatementId statements[] = {
 		[UJOBS_KEPT_EVENTS] = UJOBS_SQL_EVENT_EXPIRE,
@@ -71,7 +71,7 @@ ujobs_keeping_batch(UjobsKept what, TimestampTz before, int max)
 	int64		n;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, TimestampTzGetDatum(before));
+	ujobs_bind(&args, TimestampTzGetDatum(until));
 	ujobs_bind(&args, Int64GetDatum(max));
 	n = (int64) ujobs_query_run(ujobs_statement(statements[what]), &args).rows;
 	ujobs_identity_leave(&identity);

@@ -29,8 +29,8 @@ typedef enum UjobsKept
 	UJOBS_KEPT_TAKEN			/* messages, from when they were taken in; those that are parked stay */
 } UjobsKept;
 
-/* Deletes those of a time before this one, the oldest first, at most max; how many. */
-extern int64 ujobs_keeping_batch(UjobsKept what, TimestampTz before, int max);
+/* Deletes those of a time up to this one, the oldest first, at most max; how many. */
+extern int64 ujobs_keeping_delete_batch(UjobsKept what, TimestampTz until, int max);
 
 /*
  * Removes steps whose job is neither live nor in history: those that stayed

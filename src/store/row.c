@@ -45,7 +45,8 @@ ujobs_row_to_job(HeapTuple row, TupleDesc desc)
 	Datum		v[UJOBS_JOB_COLUMNS];
 	bool		null[UJOBS_JOB_COLUMNS];
 
-	Assert(desc->natts == UJOBS_JOB_COLUMNS);
+	if (desc->natts != UJOBS_JOB_COLUMNS)
+		elog(ERROR, "the table of jobs has %d columns, this library knows %d", desc->natts, UJOBS_JOB_COLUMNS);
 	heap_deform_tuple(row, desc, v, null);
 	job->row = row;
 	job->id = DatumGetInt64(v[UJOBS_JOB_ID]);

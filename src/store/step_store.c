@@ -41,7 +41,8 @@ decode(HeapTuple row, TupleDesc desc)
 	Datum		v[UJOBS_STEP_COLUMNS];
 	bool		null[UJOBS_STEP_COLUMNS];
 
-	Assert(desc->natts == UJOBS_STEP_COLUMNS);
+	if (desc->natts != UJOBS_STEP_COLUMNS)
+		elog(ERROR, "the table of steps has %d columns, this library knows %d", desc->natts, UJOBS_STEP_COLUMNS);
 	heap_deform_tuple(row, desc, v, null);
 	/* A NULL of a type by value is 0. */
 	step->seq = DatumGetInt32(v[UJOBS_STEP_SEQ]);

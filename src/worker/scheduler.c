@@ -150,7 +150,7 @@ expire_all(TimestampTz now)
 static void
 expire_batch(UjobsKept what, TimestampTz before)
 {
-	more = ujobs_keeping_batch(what, before, ROWS_AT_ONCE) == ROWS_AT_ONCE;
+	more = ujobs_keeping_delete_batch(what, before, ROWS_AT_ONCE) == ROWS_AT_ONCE;
 }
 
 static void

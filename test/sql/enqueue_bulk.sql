@@ -147,6 +147,21 @@ select ujobs.enqueue('bulk', '{"id": 720000}');
 alter table ujobs_internal.job drop constraint bulk_test;
 select deduped from ujobs.enqueue('bulk', '{"id": 720000}');
 
+-- What a session knows of the indexes follows them, whatever takes a place that another had.
+create index bulk_test_index on ujobs_internal.job (key) where queue = 'none';
+select deduped from ujobs.enqueue('bulk', '{"id": 721001}');
+drop index ujobs_internal.bulk_test_index;
+create index bulk_test_index on ujobs_internal.job (upper(key));
+select deduped from ujobs.enqueue('bulk', '{"id": 721002}');
+drop index ujobs_internal.bulk_test_index;
+select deduped from ujobs.enqueue('bulk', '{"id": 721003}');
+begin;
+alter table ujobs_internal.job add column bulk_test int default 7;
+select deduped from ujobs.enqueue('bulk', '{"id": 721004}');
+select count(*) from ujobs.enqueue_many('bulk', bulk_test.inputs(722001, 723000));
+select bulk_test, count(*) from ujobs_internal.job where key between 'k:721004' and 'k:723000' group by 1;
+rollback;
+
 -- One by one, some twice, in transactions that end this way or that.
 create function bulk_test.one(id int, out deduped bool) language sql as $$ select e.deduped from ujobs.enqueue('bulk', jsonb_build_object('id', id)) e $$;
 begin;

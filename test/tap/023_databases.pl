@@ -118,6 +118,14 @@ wait_until_engine($node, database => 'three');
 $sql->('three', q{select ujobs.enqueue('work', '{"n": 2}')});
 wait_until_sql($node, q{select state = 'done' from ujobs.jobs}, database => 'three');
 pass('and a third one works too');
+like($sql->('three', qq{
+	set client_min_messages = warning;
+	select deduped from ujobs.enqueue('work', '{"n": 3}');
+	drop extension ujobs cascade;
+	drop table effect, trouble;
+	drop function work, busy, endless, failing;
+	$populate
+	select deduped from ujobs.enqueue('work', '{"n": 4}')}), qr/^f\n.*\nf$/s, 'a session that knew the last one knows the next one');
 wait_until_engine($node, database => 'three');
 
 # ---- owners and handlers come and go ----
