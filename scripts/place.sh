@@ -43,7 +43,7 @@ scratch_make()
 {
 	SCRATCH=$(mktemp -d /tmp/ujobs.XXXXXX)
 	chmod 755 "$SCRATCH"
-	WORK=$SCRATCH/work
+	WORK=$SCRATCH/run
 	mkdir "$WORK"
 	[ "$(id -u)" -ne 0 ] || chown "$TESTER" "$WORK"
 	export SCRATCH WORK
