@@ -27,6 +27,7 @@
 
 #include "core/bulk.h"
 #include "core/compat.h"
+#include "core/table.h"
 
 #define SLOTS 1000				/* rows stored together, */
 #define SLOT_BYTES (256 * 1024) /* unless they are large */
@@ -53,9 +54,8 @@ index_is(Relation index, const char *name)
 bool
 ujobs_bulk_possible(Relation table, const char *ordered)
 {
-	TupleConstr *constraints = RelationGetDescr(table)->constr;
 	List	   *indexes = RelationGetIndexList(table);
-	bool		possible = table->trigdesc == NULL && (constraints == NULL || constraints->num_check == 0);
+	bool		possible = ujobs_table_is_bare(table);
 	bool		found = false;
 	ListCell   *cell;
 

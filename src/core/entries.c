@@ -61,15 +61,15 @@ static KnownTable known[TABLES];
 static bool registered = false;
 static uint64 changes = 0;
 
-static bool
-has_index(const KnownTable *entry, Oid relid)
+static const KnownIndex *
+find_index(const KnownTable *entry, Oid relid)
 {
 	for (int i = 0; i < entry->n; i++)
 	{
 		if (entry->index[i].index == relid)
-			return true;
+			return &entry->index[i];
 	}
-	return false;
+	return NULL;
 }
 
 /* relid 0: everything may have changed. */
@@ -79,7 +79,7 @@ on_relcache_change(Datum arg, Oid relid)
 	changes++;
 	for (int i = 0; i < TABLES; i++)
 	{
-		if (!OidIsValid(relid) || known[i].table == relid || has_index(&known[i], relid))
+		if (!OidIsValid(relid) || known[i].table == relid || find_index(&known[i], relid) != NULL)
 			known[i].table = InvalidOid;
 	}
 }
@@ -118,7 +118,6 @@ condition_read(Relation index, Condition *condition)
 	Const	   *right;
 
 	condition->column = 0;
-	condition->copied = false;
 	if (predicate == NIL)
 		return true;
 	if (list_length(predicate) != 1 || !IsA(linitial(predicate), OpExpr))
@@ -283,12 +282,9 @@ ujobs_entries_insert(Relation table, TupleTableSlot **slots, int n)
 static bool
 is_unique(const KnownTable *entry, Oid relid)
 {
-	for (int i = 0; entry->plain && i < entry->n; i++)
-	{
-		if (entry->index[i].index == relid)
-			return entry->index[i].unique;
-	}
-	return false;
+	const KnownIndex *index = entry->plain ? find_index(entry, relid) : NULL;
+
+	return index != NULL && index->unique;
 }
 
 Oid

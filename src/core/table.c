@@ -278,14 +278,18 @@ insert_speculatively(Relation table, Oid unique, TupleTableSlot *slot)
 }
 
 bool
-ujobs_table_key_is_free(Relation table, const char *unique, Datum *values, Oid *index)
+ujobs_table_is_bare(Relation table)
 {
 	TupleConstr *constraints = RelationGetDescr(table)->constr;
 
+	return table->trigdesc == NULL && (constraints == NULL || constraints->num_check == 0);
+}
+
+bool
+ujobs_table_key_is_free(Relation table, const char *unique, Datum *values, Oid *index)
+{
 	*index = ujobs_entries_unique(table, unique);
-	if (!OidIsValid(*index) || table->trigdesc != NULL || (constraints != NULL && constraints->num_check > 0))
-		return false;
-	return !has_key(table, *index, values);
+	return OidIsValid(*index) && ujobs_table_is_bare(table) && !has_key(table, *index, values);
 }
 
 bool

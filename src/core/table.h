@@ -64,11 +64,17 @@ extern bool ujobs_table_delete(Relation table, HeapTuple row);
 extern void ujobs_table_insert(Relation table, Datum **values, bool **nulls, int n);
 
 /*
+ * Has the table nothing that only a statement serves, that is triggers and
+ * CHECK constraints?
+ */
+extern bool ujobs_table_is_bare(Relation table);
+
+/*
  * Can a row go in without a statement because nobody has its key in the unique
  * index of this name, now *index?  Only the columns of the key are looked at.
  * False also when somebody may have the key soon, and when the table is not as
- * the extension made it: triggers, CHECK constraints, indexes that need the
- * executor.  Nobody is waited for.
+ * the extension made it: not bare, or with indexes that need the executor.
+ * Nobody is waited for.
  */
 extern bool ujobs_table_key_is_free(Relation table, const char *unique, Datum *values, Oid *index);
 

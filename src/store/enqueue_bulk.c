@@ -155,18 +155,24 @@ text_or_zero(const char *value)
 	return value == NULL ? (Datum) 0 : CStringGetTextDatum(value);
 }
 
+static Rows
+rows_of(const UjobsEnqueueOptions *options, Placed *placed)
+{
+	return (Rows) {
+		.options = options,
+		.placed = placed,
+		.queue = CStringGetTextDatum(options->queue),
+		.enqueued_by = text_or_zero(options->enqueued_by),
+		.traceparent = text_or_zero(options->traceparent)
+	};
+}
+
 bool
 ujobs_enqueue_single(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 {
 	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
 	Placed		placed = {item, 0};
-	Rows		rows = {
-		.options = options,
-		.placed = &placed,
-		.queue = CStringGetTextDatum(options->queue),
-		.enqueued_by = text_or_zero(options->enqueued_by),
-		.traceparent = text_or_zero(options->traceparent)
-	};
+	Rows		rows = rows_of(options, &placed);
 	Datum		values[UJOBS_JOB_COLUMNS];
 	bool		nulls[UJOBS_JOB_COLUMNS];
 	bool		stored = false;
@@ -188,13 +194,7 @@ ujobs_enqueue_bulk_insert(const UjobsEnqueueOptions *options, UjobsEnqueueItem *
 {
 	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
 	int		   *order = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(int));
-	Rows		rows = {
-		.options = options,
-		.placed = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Placed)),
-		.queue = CStringGetTextDatum(options->queue),
-		.enqueued_by = text_or_zero(options->enqueued_by),
-		.traceparent = text_or_zero(options->traceparent)
-	};
+	Rows		rows = rows_of(options, MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Placed)));
 	UjobsBulk	bulk = {.n = n, .row = row_fill, .arg = &rows, .ordered = KEY_INDEX, .order = order};
 
 	for (int i = 0; i < n; i++)

@@ -300,12 +300,7 @@ reset_session(void)
 static void
 leave_if_extension_gone(void)
 {
-	bool		gone;
-
-	StartTransactionCommand();
-	gone = !OidIsValid(ujobs_identity_extension_owner());
-	CommitTransactionCommand();
-	if (gone)
+	if (!ujobs_worker_extension_is_here())
 		proc_exit(0);
 }
 

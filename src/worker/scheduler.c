@@ -148,9 +148,9 @@ expire_all(TimestampTz now)
 }
 
 static void
-expire_batch(UjobsKept what, TimestampTz before)
+expire_batch(UjobsKept what, TimestampTz until)
 {
-	more = ujobs_keeping_delete_batch(what, before, ROWS_AT_ONCE) == ROWS_AT_ONCE;
+	more = ujobs_keeping_delete_batch(what, until, ROWS_AT_ONCE) == ROWS_AT_ONCE;
 }
 
 static void
