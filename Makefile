@@ -2,7 +2,7 @@
 EXTENSION = ujobs
 EXTVERSION = 0.1.0
 MODULE_big = ujobs
-OBJS = $(patsubst %.c,%.o,$(sort $(filter-out src/sink/%,$(wildcard src/*.c src/*/*.c))))
+OBJS = $(patsubst %.c,%.o,$(sort $(filter-out src/sink/%,$(wildcard src/*.c src/*/*.c src/*/*/*.c))))
 SQL_PARTS = sql/00_schemas.sql sql/10_tables.sql sql/12_outbox.sql sql/14_dump.sql sql/20_define.sql sql/30_enqueue.sql sql/40_control.sql sql/45_inside.sql sql/46_steps.sql sql/46_events.sql sql/48_claim.sql sql/49_sinks.sql sql/50_inspect.sql sql/51_steps.sql sql/55_check.sql sql/57_tasks.sql sql/58_outbox.sql sql/60_trying.sql sql/90_grants.sql sql/95_installed.sql
 DATA_built = ujobs--$(EXTVERSION).sql
 PG_CPPFLAGS = -I$(CURDIR)/src -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wno-sign-compare
@@ -34,7 +34,7 @@ include $(PGXS)
 ujobs--$(EXTVERSION).sql: $(SQL_PARTS)
 	cat $^ > $@
 
-$(OBJS): $(wildcard src/*/*.h)
+$(OBJS): $(wildcard src/*/*.h src/*/*/*.h)
 
 define sink_rules
 ujobs_$(1).so: $$(call sink_objects,src/sink/sink_$(1)*.c) $$(SINK_SHARED)

@@ -1,0 +1,588 @@
+/*
+ * dispatcher.c: step 3 of the walk, the loop around it.
+ *
+ * Hints come in, windows (lane.c) are kept filled, tickets go out (crew.c).
+ * It never runs user code, never writes a job's row but for one that crashed
+ * the server, holds no snapshot while it waits, and can be killed at any
+ * line: its picture is rebuilt from rows and slots.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "core/crashmark.h"
+#include "core/guc.h"
+#include "core/identity.h"
+#include "core/observe.h"
+#include "core/spawn.h"
+#include "core/wakeup.h"
+#include "core/wanted.h"
+#include "run/settle.h"
+#include "store/definition_store.h"
+#include "store/home_store.h"
+#include "worker/dispatch/admit.h"
+#include "worker/dispatch/crew.h"
+#include "worker/dispatch/dispatcher.h"
+#include "worker/dispatch/grant.h"
+#include "worker/dispatch/hand.h"
+#include "worker/dispatch/lane.h"
+#include "worker/dispatch/match.h"
+#include "worker/opening.h"
+#include "worker/relay/relay.h"
+#include "worker/scheduler.h"
+#include "worker/dispatch/suspect.h"
+#include "worker/worker.h"
+
+#define HINTS_AT_ONCE 256
+
+/* A rescan may take 1 % of the time when it only looks, 5 % when hints were lost. */
+#define RECONCILE_SHARE 100
+#define DIRTY_SHARE 20
+#define MATCH_SHARE 1000		/* to look at all waits, when nothing says that it is needed */
+
+static UjobsEngine *engine;
+static TimestampTz reconcile_at = 0;
+static TimestampTz dirty_at = 0;	/* not before, when dirty */
+static TimestampTz match_at = 0;
+static bool dirty = true;
+static bool lane_missing = false;	/* a hint named a lane that is not known */
+static bool definitions_changed = false;
+static bool config_changed = false;
+static bool unsettled = false;	/* no origin row yet */
+static MemoryContext loop_memory;
+static char database_name[NAMEDATALEN];
+static Oid	store;				/* schema ujobs_internal */
+
+/* ---- birth and death ---- */
+
+static void
+set_state(UjobsEngineState state)
+{
+	LWLock	   *lock = ujobs_shmem_control()->lock;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	engine->state = state;
+	engine->since = GetCurrentTimestamp();
+	LWLockRelease(lock);
+}
+
+static void
+at_exit(int code, Datum arg)
+{
+	UjobsControl *control = ujobs_shmem_control();
+
+	LWLockAcquire(control->lock, LW_EXCLUSIVE);
+	if (engine->dispatcher_pid == MyProcPid)
+	{
+		engine->dispatcher_pid = 0;
+		if (engine->state == UJOBS_ENGINE_RUNNING || engine->state == UJOBS_ENGINE_DRAINING)
+			engine->state = UJOBS_ENGINE_DOWN;
+	}
+	LWLockRelease(control->lock);
+	ujobs_wakeup_ring(&control->launcher_latch);
+}
+
+/* One dispatcher per database: the entry in shared memory is the lock. */
+static void
+take_engine(void)
+{
+	engine = ujobs_shmem_engine(MyDatabaseId, true);
+	if (engine == NULL)
+	{
+		ereport(LOG, (errmsg("ujobs serves at most %d databases of a cluster", UJOBS_MAX_ENGINES)));
+		proc_exit(0);
+	}
+	before_shmem_exit(at_exit, (Datum) 0);
+	ujobs_worker_take_seat(&engine->dispatcher_pid, &engine->dispatcher_latch);
+}
+
+/* Exit code 0: nobody starts it again until it is asked for. */
+static void
+leave(UjobsEngineState state)
+{
+	set_state(state);
+	proc_exit(0);
+}
+
+static bool
+extension_is_here(void)
+{
+	bool		here;
+
+	StartTransactionCommand();
+	strlcpy(database_name, get_database_name(MyDatabaseId), NAMEDATALEN);
+	here = OidIsValid(ujobs_identity_extension_owner());
+	store = get_namespace_oid("ujobs_internal", true);
+	CommitTransactionCommand();
+	return here;
+}
+
+static void
+look_at_home(void)
+{
+	UjobsHome	home;
+
+	ujobs_worker_begin();
+	home = ujobs_home_check();
+	ujobs_worker_commit();
+	unsettled = home == UJOBS_HOME_NEW;
+	if (home == UJOBS_HOME_STOPPED)
+		leave(UJOBS_ENGINE_STOPPED);
+	if (home != UJOBS_HOME_STRANGE)
+		return;
+	ereport(LOG,
+			(errmsg("ujobs is paused in database \"%s\": its jobs were restored or copied from another database",
+					database_name),
+			 errhint("Run SELECT ujobs.start_workers() there to let them run.")));
+	leave(UJOBS_ENGINE_PAUSED);
+}
+
+/* ---- jobs that were running when the server crashed ---- */
+
+/*
+ * Its attempt counts: written with synchronous commit, or the next crash would
+ * lose it.  False: it was the last one.
+ */
+static bool
+convict(UjobsJob *job)
+{
+	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
+	UjobsIdentity identity;
+	UjobsVerdict verdict;
+	ErrorData  *error = ujobs_settle_make_error(ERRCODE_CRASH_SHUTDOWN,
+												"the server crashed while this job ran");
+
+	if (!job->resumed)
+		job->attempt++;
+	ujobs_settle_failure(definition, job, error, GetCurrentTimestamp(), &verdict);
+	(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_LOCAL, true, 0, false);
+	ujobs_identity_enter(&identity);
+	(void) ujobs_job_settle(job, &verdict, GetCurrentTimestamp());
+	ujobs_identity_leave(&identity);
+	job->due_at = verdict.due_at;
+	return verdict.outcome == UJOBS_OUTCOME_RETRY;
+}
+
+static void
+add_suspect(const UjobsJob *job)
+{
+	UjobsTicket ticket = {
+		.id = job->id,
+		.definition_id = job->definition_id,
+		.queue_hash = ujobs_queue_hash(job->queue),
+		.tenant_hash = ujobs_tenant_hash(job->tenant)
+	};
+
+	ujobs_suspect_add(&ticket, job->due_at);
+}
+
+static void
+hear_suspect(const UjobsSuspect *suspect)
+{
+	bool		guilty = suspect->alone || suspect->crashes > (suspect->was_trusted ? 2 : 1);
+	UjobsJob   *job;
+	List	   *jobs;
+	bool		again;
+
+	if (suspect->trusted || ujobs_hand_has(suspect->job_id))
+	{
+		ujobs_suspect_adopt();
+		return;					/* it was not this one, or it is on trial since before this process began */
+	}
+	ujobs_worker_begin();
+	jobs = ujobs_job_fetch(&suspect->job_id, 1, GetCurrentTimestamp());
+	job = jobs == NIL ? NULL : linitial(jobs);
+	if (job != NULL && job->state == UJOBS_STATE_SUSPENDED)
+		job->due_at = Min(job->due_at, GetCurrentTimestamp());	/* its wait was over before its deadline */
+	again = job != NULL && (!guilty || convict(job));
+	if (again)
+		add_suspect(job);
+	ujobs_worker_commit();
+	if (!again)
+		ujobs_crashmark_clear(MyDatabaseId, suspect->job_id);
+	else if (guilty)
+		ujobs_crashmark_keep(MyDatabaseId, suspect->job_id);
+	if (job != NULL && guilty)
+		ereport(LOG, (errmsg("job " INT64_FORMAT " was running when the server crashed: its attempt counts",
+							 suspect->job_id)));
+}
+
+static void
+hear_suspects(void)
+{
+	UjobsSuspect suspect[UJOBS_MAX_SUSPECTS];
+	int			n = ujobs_crashmark_suspects(MyDatabaseId, suspect, UJOBS_MAX_SUSPECTS);
+
+	for (int i = 0; i < n; i++)
+		hear_suspect(&suspect[i]);
+}
+
+/* ---- one round ---- */
+
+static void
+take_hint(const UjobsHint *hint, TimestampTz now)
+{
+	switch ((UjobsHintKind) hint->kind)
+	{
+		case UJOBS_HINT_JOB:
+			if (ujobs_hand_has(hint->id))
+				ujobs_hand_again(hint);
+			else if (ujobs_grant_has(hint->id))
+				ujobs_grant_hint(hint);
+			else if (!ujobs_lane_hint(hint, now))
+				lane_missing = true;
+			break;
+		case UJOBS_HINT_RANGE:
+			if (!ujobs_lane_range(hint, now))
+				lane_missing = true;
+			break;
+		case UJOBS_HINT_GONE:
+			ujobs_crew_cancel(hint->id);
+			ujobs_grant_hint(hint);
+			break;
+		case UJOBS_HINT_DEFINITIONS:
+			definitions_changed = true;
+			ujobs_scheduler_tell(engine);
+			break;
+		case UJOBS_HINT_TASKS:
+			ujobs_scheduler_tell(engine);
+			break;
+		case UJOBS_HINT_CONFIG:
+			config_changed = true;
+			break;
+		case UJOBS_HINT_EVENT:
+		case UJOBS_HINT_WAIT:
+		case UJOBS_HINT_ENDED:
+			ujobs_match_note(hint);
+			break;
+	}
+}
+
+static void
+take_hints(TimestampTz now)
+{
+	UjobsHint	hints[HINTS_AT_ONCE];
+	int			n;
+
+	do
+	{
+		n = ujobs_wakeup_take(hints, HINTS_AT_ONCE);
+		for (int i = 0; i < n; i++)
+			take_hint(&hints[i], now);
+	} while (n == HINTS_AT_ONCE);
+	if (ujobs_wakeup_take_dirty(engine))
+	{
+		dirty = true;
+		ujobs_scheduler_tell(engine);
+	}
+}
+
+/* In the rescan's transaction, after the lanes are known. */
+static void
+match_everything(TimestampTz now)
+{
+	TimestampTz begin = GetCurrentTimestamp();
+	TimestampTz end;
+
+	ujobs_match_everything(now);
+	end = GetCurrentTimestamp();
+	match_at = end + (end - begin) * MATCH_SHARE;
+}
+
+static void
+rescan(TimestampTz now)
+{
+	TimestampTz end;
+
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+	ujobs_lane_rescan(now);
+	ujobs_grant_rescan(now);
+	if (dirty || now >= match_at)
+		match_everything(now);
+	ujobs_worker_commit();
+	end = GetCurrentTimestamp();
+	dirty = lane_missing = definitions_changed = false;
+	dirty_at = end + (end - now) * DIRTY_SHARE;
+	reconcile_at = end + Max((int64) ujobs_guc_poll_interval * 1000, (end - now) * RECONCILE_SHARE);
+}
+
+static void
+reload_definitions(void)
+{
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+	ujobs_definition_forget();
+	ujobs_lane_reload_definitions();
+	ujobs_worker_commit();
+	definitions_changed = false;
+}
+
+static void
+discover(TimestampTz now)
+{
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+	ujobs_lane_discover(now);
+	ujobs_worker_commit();
+	lane_missing = false;
+}
+
+/* Leases that may be over. */
+static void
+look_at_leases(TimestampTz now)
+{
+	if (!ujobs_grant_is_pending())
+		return;
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+	ujobs_grant_look(now);
+	ujobs_worker_commit();
+}
+
+static void
+match(TimestampTz now)
+{
+	if (!ujobs_match_is_pending())
+		return;
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+	ujobs_match_round(now);
+	ujobs_worker_commit();
+}
+
+static void
+begin_in_round(void)
+{
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+}
+
+static void
+refill(TimestampTz now)
+{
+	ujobs_party_fire_all(now);
+	if (ujobs_party_refill_all(now, begin_in_round))
+		ujobs_worker_commit();
+}
+
+static TimestampTz
+next_instant(TimestampTz now)
+{
+	TimestampTz next = dirty ? Min(dirty_at, reconcile_at) : reconcile_at;
+
+	next = Min(next, ujobs_crew_next(now));
+	next = Min(next, ujobs_party_next());
+	return Min(next, ujobs_limit_next());
+}
+
+/* DROP EXTENSION: nothing is left to serve, or another store by now, of which nothing is known. */
+static void
+leave_without_extension(void)
+{
+	Oid			served = store;
+	bool		here = extension_is_here();
+
+	if (here && store == served)
+		return;
+	ujobs_crew_terminate();
+	ujobs_scheduler_stop(engine);
+	ujobs_relay_stop(engine);
+	set_state(UJOBS_ENGINE_DOWN);
+	proc_exit(here ? 1 : 0);	/* 1: start again, for the new one */
+}
+
+/* Definitions are needed with the hints that follow them: before any ticket goes out. */
+static TimestampTz
+one_round(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	(void) ujobs_crew_sync(now);
+	ujobs_grant_begin_round();
+	take_hints(now);
+	ujobs_grant_sync(now);		/* after the hints: a lease that is over has begun */
+	if (now >= reconcile_at || dirty)
+		leave_without_extension();
+	if (now >= reconcile_at || (dirty && now >= dirty_at))
+		rescan(now);
+	if (definitions_changed)
+		reload_definitions();
+	if (lane_missing)
+		discover(now);
+	look_at_leases(now);
+	match(now);
+	refill(now);
+	if (ujobs_limit_take_change())
+		ujobs_crew_follow_limits(now);
+	ujobs_crew_reclaim_slow(now);
+	ujobs_admit_assign(now);
+	ujobs_grant_serve(dirty);
+	MemoryContextSwitchTo(loop_memory);
+	MemoryContextReset(loop_memory);
+	return next_instant(now);
+}
+
+/*
+ * Nobody has defined a job here, so rows that turn up are being restored:
+ * touch nothing until the origin row says whose they are.
+ */
+static TimestampTz
+await_home(void)
+{
+	leave_without_extension();
+	look_at_home();
+	return unsettled ? GetCurrentTimestamp() + (int64) ujobs_guc_poll_interval * 1000 : 0;
+}
+
+/* ---- stop ---- */
+
+/* Did somebody call start_workers meanwhile, or put the database back into the list? */
+static bool
+is_wanted_again(UjobsEngineState after)
+{
+	UjobsHome	home;
+
+	take_hints(GetCurrentTimestamp());
+	if (after == UJOBS_ENGINE_DOWN)
+		return ujobs_wanted(database_name);
+	if (!config_changed)
+		return false;
+	config_changed = false;
+	ujobs_worker_begin();
+	home = ujobs_home_check();
+	ujobs_worker_commit();
+	return home == UJOBS_HOME_OWN;
+}
+
+/*
+ * In-flight work may finish until drain_timeout, the rest is given back.
+ * Returns only when the engine is to go on.
+ */
+static void
+drain_and_leave(UjobsEngineState after)
+{
+	TimestampTz deadline = GetCurrentTimestamp() + (int64) ujobs_guc_drain_timeout * 1000;
+	bool		terminated = false;
+
+	set_state(UJOBS_ENGINE_DRAINING);
+	ujobs_relay_stop(engine);
+	ujobs_claim_wake_all(ujobs_shmem_area(true));
+	ujobs_crew_dismiss();
+	while (ujobs_crew_size() > 0)
+	{
+		if (!terminated && GetCurrentTimestamp() >= deadline)
+		{
+			ujobs_crew_terminate();
+			terminated = true;
+		}
+		ujobs_worker_wait(terminated ? 100 : Min(ujobs_worker_ms_until(deadline), 1000));
+		(void) ujobs_crew_sync(GetCurrentTimestamp());
+		if (is_wanted_again(after))
+		{
+			dirty = true;
+			set_state(UJOBS_ENGINE_RUNNING);
+			return;
+		}
+	}
+	ujobs_scheduler_stop(engine);
+	leave(after);
+}
+
+static void
+follow_config(void)
+{
+	UjobsHome	home;
+
+	config_changed = false;
+	ujobs_worker_begin();
+	home = ujobs_home_check();
+	ujobs_worker_commit();
+	if (home == UJOBS_HOME_STOPPED)
+		drain_and_leave(UJOBS_ENGINE_STOPPED);
+}
+
+/* A database without the extension: whoever is left of an engine there goes. */
+static void
+forget_database(Oid database)
+{
+	UjobsEngine *former = ujobs_shmem_engine(database, false);
+
+	if (former == NULL)
+		return;
+	ujobs_slot_terminate_all(database);
+	ujobs_scheduler_stop(former);
+	ujobs_relay_stop(former);
+	ujobs_shmem_forget_engine(database);
+}
+
+static void
+birth(Oid database)
+{
+	ujobs_worker_signals(die, ujobs_worker_own_cancel);
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	ujobs_worker_settle_session("ujobs dispatcher");
+	SetConfigOption("lock_timeout", "1s", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
+	if (!ujobs_spawn_confirmed())
+		proc_exit(0);
+	if (!extension_is_here())
+	{
+		forget_database(database);
+		proc_exit(0);
+	}
+	take_engine();
+	look_at_home();
+	loop_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
+	ujobs_lane_init();
+	ujobs_crew_init(ujobs_shmem_area(true));
+	ujobs_match_init(ujobs_shmem_area(true));
+	ujobs_grant_init(ujobs_shmem_area(true));
+	pg_atomic_fetch_add_u64(&engine->starts, 1);
+}
+
+void
+ujobs_dispatcher_main(Datum arg)
+{
+	birth(DatumGetObjectId(arg));
+	ujobs_crew_adopt();
+	if (!ujobs_opening_await(engine, database_name))
+		leave(UJOBS_ENGINE_DOWN);
+	hear_suspects();
+	for (;;)
+	{
+		TimestampTz next;
+
+		if (!ujobs_wanted(database_name))
+			drain_and_leave(UJOBS_ENGINE_DOWN);
+		if (config_changed)
+			follow_config();
+		if (unsettled)
+			next = await_home();
+		else
+		{
+			TimestampTz relay_at;
+
+			ujobs_scheduler_ensure(engine);
+			relay_at = ujobs_relay_ensure(engine);
+			next = one_round();
+			next = Min(next, relay_at);
+		}
+		if (config_changed)
+			continue;
+		ujobs_observe_memory(GetCurrentTimestamp(), &engine->dispatcher_memory);
+		ujobs_observe_activity(NULL);
+		ujobs_observe_report(false);
+		ujobs_worker_wait(ujobs_worker_ms_until(next));
+	}
+}
