@@ -7,34 +7,20 @@
  * answer must be what ujobs_cron_next walks through, what _previous finds
  * backwards and what _count counts.
  *
- *     cron_test [ROUNDS [SEED]]
+ * UJOBS_UNIT_ROUNDS and UJOBS_UNIT_SEED change how many and which.
+ *
+ * sources: src/model/cron_*.c
  */
 #include "postgres.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
-#undef printf
-#undef snprintf
-
+#include "unit.h"
 #include "zone_table.h"
 #include "model/cron_next.h"
 
 #define MAX_FOUND 200000
 #define DAY 86400
-
-static uint64 state = 1;
-
-/* xorshift: the same on every machine. */
-static uint32
-dice(uint32 n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32) (state >> 33) % n;
-}
 
 /* ---- zones ---- */
 
@@ -82,16 +68,16 @@ invented_zone(UjobsZoneTable *zone)
 {
 	static const int32 steps[] = {900, 1800, 3600, 7200, 86400, 20 * 60 + 7};
 	int64		at = 0;
-	int32		offset = ((int32) dice(24 * 4) - 48) * 900;
+	int32		offset = ((int32) unit_random(24 * 4) - 48) * 900;
 
 	zone->first_offset = offset;
 	zone->count = 50;
 	for (int i = 0; i < zone->count; i++)
 	{
-		int32		step = steps[dice(lengthof(steps))];
+		int32		step = steps[unit_random(lengthof(steps))];
 
-		at += 8 * DAY + dice(90 * DAY);
-		if (dice(3) != 0)
+		at += 8 * DAY + unit_random(90 * DAY);
+		if (unit_random(3) != 0)
 			at -= at % 900;
 		offset += (offset > 0) ? -step : step;
 		zone->change[i].at = at;
@@ -104,23 +90,23 @@ invented_zone(UjobsZoneTable *zone)
 static int
 random_value(char *out, int low, int high)
 {
-	return sprintf(out, "%d", low + (int) dice(high - low + 1));
+	return sprintf(out, "%d", low + (int) unit_random(high - low + 1));
 }
 
 static char *
 random_item(char *out, int low, int high)
 {
-	switch (dice(5))
+	switch (unit_random(5))
 	{
 		case 0:
-			return out + sprintf(out, "*/%d", 1 + (int) dice(high - low));
+			return out + sprintf(out, "*/%d", 1 + (int) unit_random(high - low));
 		case 1:
 			out += random_value(out, low, high);
 			*out++ = '-';
 			return out + random_value(out, low, high);
 		case 2:
 			out += random_value(out, low, high);
-			return out + sprintf(out, "/%d", 1 + (int) dice(high - low));
+			return out + sprintf(out, "/%d", 1 + (int) unit_random(high - low));
 		default:
 			return out + random_value(out, low, high);
 	}
@@ -129,9 +115,9 @@ random_item(char *out, int low, int high)
 static char *
 random_field(char *out, int low, int high, int odds_of_star)
 {
-	int			items = 1 + (int) dice(3);
+	int			items = 1 + (int) unit_random(3);
 
-	if ((int) dice(100) < odds_of_star)
+	if ((int) unit_random(100) < odds_of_star)
 		return out + sprintf(out, "* ");
 	while (items-- > 0)
 	{
@@ -144,17 +130,17 @@ random_field(char *out, int low, int high, int odds_of_star)
 static void
 random_expression(char *out)
 {
-	if (dice(4) == 0)
+	if (unit_random(4) == 0)
 		out = random_field(out, 0, 59, 10);
 	out = random_field(out, 0, 59, 30);
 	out = random_field(out, 0, 23, 50);
-	if (dice(6) == 0)
-		out += sprintf(out, dice(2) ? "L " : "L-%d ", 1 + (int) dice(4));
+	if (unit_random(6) == 0)
+		out += sprintf(out, unit_random(2) ? "L " : "L-%d ", 1 + (int) unit_random(4));
 	else
 		out = random_field(out, 1, 31, 70);
 	out = random_field(out, 1, 12, 80);
-	if (dice(6) == 0)
-		out += sprintf(out, dice(2) ? "%dL" : "%d#%d", (int) dice(8), 1 + (int) dice(4));
+	if (unit_random(6) == 0)
+		out += sprintf(out, unit_random(2) ? "%dL" : "%d#%d", (int) unit_random(8), 1 + (int) unit_random(4));
 	else
 		out = random_field(out, 0, 7, 70);
 	*out = '\0';
@@ -295,25 +281,25 @@ try_one(const UjobsZoneTable *zone, const char *name)
 	random_expression(expression);
 	if (!ujobs_cron_parse(expression, strlen(expression), &cron, &error))
 		return strlen(expression) > UJOBS_CRON_MAX_BYTES || strstr(error.detail, "can never fire") != NULL;
-	from = zone->count > 0 && dice(5) != 0 ? zone->change[dice(zone->count)].at - dice(3 * DAY) : (int64) dice(2000000000);
-	wrong = compare(&cron, zone, from, from + 2 * DAY + dice(4 * DAY));
+	from = zone->count > 0 && unit_random(5) != 0 ? zone->change[unit_random(zone->count)].at - unit_random(3 * DAY) : (int64) unit_random(2000000000);
+	wrong = compare(&cron, zone, from, from + 2 * DAY + unit_random(4 * DAY));
 	if (wrong != NULL)
-		printf("# %s: \"%s\" in %s after %lld\n", wrong, expression, name, (long long) from);
+		unit_note("%s: \"%s\" in %s after " INT64_FORMAT, wrong, expression, name, from);
 	return wrong == NULL;
 }
 
-int
-main(int argc, char **argv)
+void
+unit_main(void)
 {
 	static const char *const names[] = {
 		"UTC", "America/New_York", "Europe/Berlin", "Europe/Dublin", "Australia/Lord_Howe", "Pacific/Apia", "America/Sao_Paulo",
 		"Africa/Casablanca", "Antarctica/Troll", "Asia/Kathmandu", "Asia/Gaza", "Pacific/Kwajalein", "America/Caracas"
 	};
 	static UjobsZoneTable zone;
-	int			rounds = argc > 1 ? atoi(argv[1]) : 4;
-	int			bad = 0;
+	int			rounds = getenv("UJOBS_UNIT_ROUNDS") ? atoi(getenv("UJOBS_UNIT_ROUNDS")) : 4;
 
-	state = argc > 2 ? strtoull(argv[2], NULL, 10) | 1 : UINT64CONST(88172645463325252);
+	if (getenv("UJOBS_UNIT_SEED") != NULL)
+		unit_random_seed(strtoull(getenv("UJOBS_UNIT_SEED"), NULL, 10));
 	for (int i = 0; i <= lengthof(names); i++)
 	{
 		const char *name = i < lengthof(names) ? names[i] : "zones made up";
@@ -329,8 +315,6 @@ main(int argc, char **argv)
 				invented_zone(&zone);
 			wrong += !try_one(&zone, name);
 		}
-		printf("%s - cron in %s: a slow calendar agrees with %d random expressions\n", wrong ? "not ok" : "ok", name, rounds);
-		bad += wrong;
+		unit_ok(wrong == 0, "cron in %s: a slow calendar agrees with %d random expressions", name, rounds);
 	}
-	return bad != 0;
 }

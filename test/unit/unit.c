@@ -1,0 +1,108 @@
+/*
+ * unit.c: runs a unit test inside the server's own program.
+ *
+ * The test and the sources that it names are a library that is loaded before
+ * the server's main function (LD_PRELOAD=test.so postgres).  Its constructor
+ * makes memory contexts, runs the test and exits; main is never reached, so
+ * there are no data directory, no shared memory and no other process.  The
+ * functions of the server that model code calls are therefore the real ones.
+ */
+#include "postgres.h"
+
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/memutils.h"
+
+#include "unit.h"
+
+static int	failures = 0;
+static uint64 random_state = UINT64CONST(88172645463325252);
+
+void
+unit_ok(bool holds, const char *name,...)
+{
+	va_list		args;
+
+	printf("%s - ", holds ? "ok" : "not ok");
+	va_start(args, name);
+	vprintf(name, args);
+	va_end(args);
+	printf("\n");
+	failures += !holds;
+}
+
+void
+unit_note(const char *text,...)
+{
+	va_list		args;
+
+	printf("# ");
+	va_start(args, text);
+	vprintf(text, args);
+	va_end(args);
+	printf("\n");
+}
+
+void
+unit_error_keep(UnitError *error)
+{
+	ErrorData  *data = CopyErrorData();
+
+	error->raised = true;
+	strlcpy(error->sqlstate, unpack_sql_state(data->sqlerrcode), sizeof(error->sqlstate));
+	error->message = data->message ? data->message : "";
+	error->detail = data->detail ? data->detail : "";
+	error->hint = data->hint ? data->hint : "";
+	FlushErrorState();
+}
+
+Jsonb *
+unit_jsonb(const char *text)
+{
+	return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text)));
+}
+
+/* xorshift */
+uint32
+unit_random(uint32 n)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (uint32) (random_state >> 33) % n;
+}
+
+void
+unit_random_seed(uint64 seed)
+{
+	random_state = seed | 1;
+}
+
+__attribute__((constructor))
+static void
+unit_run(void)
+{
+	MemoryContextInit();
+	MemoryContextSwitchTo(TopMemoryContext);
+	(void) set_stack_base();
+	max_stack_depth = 4096;		/* the sanitizers make frames large */
+	SetDatabaseEncoding(PG_UTF8);
+	PG_TRY();
+	{
+		unit_main();
+	}
+	PG_CATCH();
+	{
+		UnitError	error;
+
+		MemoryContextSwitchTo(TopMemoryContext);
+		unit_error_keep(&error);
+		unit_ok(false, "raised %s: %s (%s)", error.sqlstate, error.message, error.detail);
+	}
+	PG_END_TRY();
+	fflush(stdout);
+	exit(failures != 0);
+}
