@@ -1,7 +1,7 @@
 /*
  * dispatcher.c: step 3 of the walk, the loop around it.
  *
- * Hints come in, windows (lane.c) are kept filled, tickets go out (crew.c).
+ * Hints come in, windows on rows are kept filled, tickets go out (assign.c).
  * It never runs user code, never writes a job's row but for one that crashed
  * the server, holds no snapshot while it waits, and can be killed at any
  * line: its picture is rebuilt from rows and slots.
@@ -19,27 +19,24 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "core/crashmark.h"
 #include "core/guc.h"
 #include "core/identity.h"
 #include "core/observe.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
 #include "core/wanted.h"
-#include "run/settle.h"
 #include "store/definition_store.h"
 #include "store/home_store.h"
-#include "worker/dispatch/admit.h"
-#include "worker/dispatch/crew.h"
+#include "worker/dispatch/assign.h"
 #include "worker/dispatch/dispatcher.h"
-#include "worker/dispatch/grant.h"
-#include "worker/dispatch/hand.h"
+#include "worker/dispatch/executors.h"
 #include "worker/dispatch/lane.h"
-#include "worker/dispatch/match.h"
+#include "worker/dispatch/outside.h"
+#include "worker/dispatch/queues.h"
+#include "worker/dispatch/waits.h"
 #include "worker/opening.h"
 #include "worker/relay/relay.h"
 #include "worker/scheduler.h"
-#include "worker/dispatch/suspect.h"
 #include "worker/worker.h"
 
 #define HINTS_AT_ONCE 256
@@ -47,12 +44,12 @@
 /* A rescan may take 1 % of the time when it only looks, 5 % when hints were lost. */
 #define RECONCILE_SHARE 100
 #define DIRTY_SHARE 20
-#define MATCH_SHARE 1000		/* to look at all waits, when nothing says that it is needed */
+#define WAITS_SHARE 1000		/* to look at all waits, when nothing says that it is needed */
 
 static UjobsEngine *engine;
 static TimestampTz reconcile_at = 0;
 static TimestampTz dirty_at = 0;	/* not before, when dirty */
-static TimestampTz match_at = 0;
+static TimestampTz waits_at = 0;
 static bool dirty = true;
 static bool lane_missing = false;	/* a hint named a lane that is not known */
 static bool definitions_changed = false;
@@ -146,87 +143,6 @@ look_at_home(void)
 	leave(UJOBS_ENGINE_PAUSED);
 }
 
-/* ---- jobs that were running when the server crashed ---- */
-
-/*
- * Its attempt counts: written with synchronous commit, or the next crash would
- * lose it.  False: it was the last one.
- */
-static bool
-convict(UjobsJob *job)
-{
-	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
-	UjobsIdentity identity;
-	UjobsVerdict verdict;
-	ErrorData  *error = ujobs_settle_make_error(ERRCODE_CRASH_SHUTDOWN,
-												"the server crashed while this job ran");
-
-	if (!job->resumed)
-		job->attempt++;
-	ujobs_settle_failure(definition, job, error, GetCurrentTimestamp(), &verdict);
-	(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_LOCAL, true, 0, false);
-	ujobs_identity_enter(&identity);
-	(void) ujobs_job_settle(job, &verdict, GetCurrentTimestamp());
-	ujobs_identity_leave(&identity);
-	job->due_at = verdict.due_at;
-	return verdict.outcome == UJOBS_OUTCOME_RETRY;
-}
-
-static void
-add_suspect(const UjobsJob *job)
-{
-	UjobsTicket ticket = {
-		.id = job->id,
-		.definition_id = job->definition_id,
-		.queue_hash = ujobs_queue_hash(job->queue),
-		.tenant_hash = ujobs_tenant_hash(job->tenant)
-	};
-
-	ujobs_suspect_add(&ticket, job->due_at);
-}
-
-static void
-hear_suspect(const UjobsSuspect *suspect)
-{
-	bool		guilty = suspect->alone || suspect->crashes > (suspect->was_trusted ? 2 : 1);
-	UjobsJob   *job;
-	List	   *jobs;
-	bool		again;
-
-	if (suspect->trusted || ujobs_hand_has(suspect->job_id))
-	{
-		ujobs_suspect_adopt();
-		return;					/* it was not this one, or it is on trial since before this process began */
-	}
-	ujobs_worker_begin();
-	jobs = ujobs_job_fetch(&suspect->job_id, 1, GetCurrentTimestamp());
-	job = jobs == NIL ? NULL : linitial(jobs);
-	if (job != NULL && job->state == UJOBS_STATE_SUSPENDED)
-		job->due_at = Min(job->due_at, GetCurrentTimestamp());	/* its wait was over before its deadline */
-	again = job != NULL && (!guilty || convict(job));
-	if (again)
-		add_suspect(job);
-	ujobs_worker_commit();
-	if (!again)
-		ujobs_crashmark_clear(MyDatabaseId, suspect->job_id);
-	else if (guilty)
-		ujobs_crashmark_keep(MyDatabaseId, suspect->job_id);
-	if (job != NULL && guilty)
-		ereport(LOG, (errmsg("job " INT64_FORMAT " was running when the server crashed: its attempt counts",
-							 suspect->job_id)));
-}
-
-static void
-hear_suspects(void)
-{
-	UjobsSuspect suspect[UJOBS_MAX_SUSPECTS];
-	int			n = ujobs_crashmark_suspects(MyDatabaseId, suspect, UJOBS_MAX_SUSPECTS);
-
-	for (int i = 0; i < n; i++)
-		hear_suspect(&suspect[i]);
-}
-
 /* ---- one round ---- */
 
 static void
@@ -235,20 +151,10 @@ take_hint(const UjobsHint *hint, TimestampTz now)
 	switch ((UjobsHintKind) hint->kind)
 	{
 		case UJOBS_HINT_JOB:
-			if (ujobs_hand_has(hint->id))
-				ujobs_hand_again(hint);
-			else if (ujobs_grant_has(hint->id))
-				ujobs_grant_hint(hint);
-			else if (!ujobs_lane_hint(hint, now))
-				lane_missing = true;
-			break;
 		case UJOBS_HINT_RANGE:
-			if (!ujobs_lane_range(hint, now))
-				lane_missing = true;
-			break;
 		case UJOBS_HINT_GONE:
-			ujobs_crew_cancel(hint->id);
-			ujobs_grant_hint(hint);
+			if (!ujobs_assign_hint(hint, now))
+				lane_missing = true;
 			break;
 		case UJOBS_HINT_DEFINITIONS:
 			definitions_changed = true;
@@ -263,7 +169,7 @@ take_hint(const UjobsHint *hint, TimestampTz now)
 		case UJOBS_HINT_EVENT:
 		case UJOBS_HINT_WAIT:
 		case UJOBS_HINT_ENDED:
-			ujobs_match_note(hint);
+			ujobs_wait_hint(hint);
 			break;
 	}
 }
@@ -287,43 +193,48 @@ take_hints(TimestampTz now)
 	}
 }
 
+/* A transaction whose memory is the round's. */
+static void
+begin(void)
+{
+	ujobs_worker_begin();
+	MemoryContextSwitchTo(loop_memory);
+}
+
 /* In the rescan's transaction, after the lanes are known. */
 static void
-match_everything(TimestampTz now)
+look_at_all_waits(TimestampTz now)
 {
-	TimestampTz begin = GetCurrentTimestamp();
-	TimestampTz end;
+	TimestampTz began = GetCurrentTimestamp();
+	TimestampTz ended;
 
-	ujobs_match_everything(now);
-	end = GetCurrentTimestamp();
-	match_at = end + (end - begin) * MATCH_SHARE;
+	ujobs_assign_look_at_all_waits(now);
+	ended = GetCurrentTimestamp();
+	waits_at = ended + (ended - began) * WAITS_SHARE;
 }
 
 static void
 rescan(TimestampTz now)
 {
-	TimestampTz end;
+	TimestampTz ended;
 
-	ujobs_worker_begin();
-	MemoryContextSwitchTo(loop_memory);
-	ujobs_lane_rescan(now);
-	ujobs_grant_rescan(now);
-	if (dirty || now >= match_at)
-		match_everything(now);
+	begin();
+	ujobs_assign_rescan(now);
+	if (dirty || now >= waits_at)
+		look_at_all_waits(now);
 	ujobs_worker_commit();
-	end = GetCurrentTimestamp();
+	ended = GetCurrentTimestamp();
 	dirty = lane_missing = definitions_changed = false;
-	dirty_at = end + (end - now) * DIRTY_SHARE;
-	reconcile_at = end + Max((int64) ujobs_guc_poll_interval * 1000, (end - now) * RECONCILE_SHARE);
+	dirty_at = ended + (ended - now) * DIRTY_SHARE;
+	reconcile_at = ended + Max((int64) ujobs_guc_poll_interval * 1000, (ended - now) * RECONCILE_SHARE);
 }
 
 static void
 reload_definitions(void)
 {
-	ujobs_worker_begin();
-	MemoryContextSwitchTo(loop_memory);
+	begin();
 	ujobs_definition_forget();
-	ujobs_lane_reload_definitions();
+	ujobs_lane_load(0);
 	ujobs_worker_commit();
 	definitions_changed = false;
 }
@@ -331,49 +242,21 @@ reload_definitions(void)
 static void
 discover(TimestampTz now)
 {
-	ujobs_worker_begin();
-	MemoryContextSwitchTo(loop_memory);
-	ujobs_lane_discover(now);
+	begin();
+	ujobs_queue_discover(now);
 	ujobs_worker_commit();
 	lane_missing = false;
 }
 
-/* Leases that may be over. */
+/* Rows of leases that may be over, of waits that may be over, and of windows. */
 static void
-look_at_leases(TimestampTz now)
+read_rows(TimestampTz now)
 {
-	if (!ujobs_grant_is_pending())
+	if (!ujobs_assign_wants_rows(now))
 		return;
-	ujobs_worker_begin();
-	MemoryContextSwitchTo(loop_memory);
-	ujobs_grant_look(now);
+	begin();
+	ujobs_assign_read_rows(now);
 	ujobs_worker_commit();
-}
-
-static void
-match(TimestampTz now)
-{
-	if (!ujobs_match_is_pending())
-		return;
-	ujobs_worker_begin();
-	MemoryContextSwitchTo(loop_memory);
-	ujobs_match_round(now);
-	ujobs_worker_commit();
-}
-
-static void
-begin_in_round(void)
-{
-	ujobs_worker_begin();
-	MemoryContextSwitchTo(loop_memory);
-}
-
-static void
-refill(TimestampTz now)
-{
-	ujobs_party_fire_all(now);
-	if (ujobs_party_refill_all(now, begin_in_round))
-		ujobs_worker_commit();
 }
 
 static TimestampTz
@@ -381,9 +264,7 @@ next_instant(TimestampTz now)
 {
 	TimestampTz next = dirty ? Min(dirty_at, reconcile_at) : reconcile_at;
 
-	next = Min(next, ujobs_crew_next(now));
-	next = Min(next, ujobs_party_next());
-	return Min(next, ujobs_limit_next());
+	return Min(next, ujobs_assign_next(now));
 }
 
 /* DROP EXTENSION: nothing is left to serve, or another store by now, of which nothing is known. */
@@ -395,7 +276,7 @@ leave_without_extension(void)
 
 	if (here && store == served)
 		return;
-	ujobs_crew_terminate();
+	ujobs_executor_terminate_all();
 	ujobs_scheduler_stop(engine);
 	ujobs_relay_stop(engine);
 	set_state(UJOBS_ENGINE_DOWN);
@@ -408,10 +289,10 @@ one_round(void)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
-	(void) ujobs_crew_sync(now);
-	ujobs_grant_begin_round();
+	ujobs_assign_look_at_executors(now);
+	ujobs_outside_begin_round();
 	take_hints(now);
-	ujobs_grant_sync(now);		/* after the hints: a lease that is over has begun */
+	ujobs_assign_look_at_claims(now);	/* after the hints: a lease that is over has begun */
 	if (now >= reconcile_at || dirty)
 		leave_without_extension();
 	if (now >= reconcile_at || (dirty && now >= dirty_at))
@@ -420,14 +301,9 @@ one_round(void)
 		reload_definitions();
 	if (lane_missing)
 		discover(now);
-	look_at_leases(now);
-	match(now);
-	refill(now);
-	if (ujobs_limit_take_change())
-		ujobs_crew_follow_limits(now);
-	ujobs_crew_reclaim_slow(now);
-	ujobs_admit_assign(now);
-	ujobs_grant_serve(dirty);
+	read_rows(now);
+	ujobs_assign_round(now);
+	ujobs_assign_answer_claims(dirty);
 	MemoryContextSwitchTo(loop_memory);
 	MemoryContextReset(loop_memory);
 	return next_instant(now);
@@ -478,16 +354,16 @@ drain_and_leave(UjobsEngineState after)
 	set_state(UJOBS_ENGINE_DRAINING);
 	ujobs_relay_stop(engine);
 	ujobs_claim_wake_all(ujobs_shmem_area(true));
-	ujobs_crew_dismiss();
-	while (ujobs_crew_size() > 0)
+	ujobs_assign_dismiss();
+	while (ujobs_executor_count() > 0)
 	{
 		if (!terminated && GetCurrentTimestamp() >= deadline)
 		{
-			ujobs_crew_terminate();
+			ujobs_executor_terminate_all();
 			terminated = true;
 		}
 		ujobs_worker_wait(terminated ? 100 : Min(ujobs_worker_ms_until(deadline), 1000));
-		(void) ujobs_crew_sync(GetCurrentTimestamp());
+		ujobs_assign_look_at_executors(GetCurrentTimestamp());
 		if (is_wanted_again(after))
 		{
 			dirty = true;
@@ -544,10 +420,7 @@ birth(Oid database)
 	take_engine();
 	look_at_home();
 	loop_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
-	ujobs_lane_init();
-	ujobs_crew_init(ujobs_shmem_area(true));
-	ujobs_match_init(ujobs_shmem_area(true));
-	ujobs_grant_init(ujobs_shmem_area(true));
+	ujobs_assign_init(ujobs_shmem_area(true));
 	pg_atomic_fetch_add_u64(&engine->starts, 1);
 }
 
@@ -555,10 +428,10 @@ void
 ujobs_dispatcher_main(Datum arg)
 {
 	birth(DatumGetObjectId(arg));
-	ujobs_crew_adopt();
+	ujobs_assign_adopt();
 	if (!ujobs_opening_await(engine, database_name))
 		leave(UJOBS_ENGINE_DOWN);
-	hear_suspects();
+	ujobs_assign_examine_crash();
 	for (;;)
 	{
 		TimestampTz next;

@@ -233,17 +233,17 @@ ujobs_limit_next_freed(TimestampTz now)
 /* ---- units ---- */
 
 void
-ujobs_limit_take_inside(UjobsCap *cap)
+ujobs_limit_take_executor(UjobsCap *cap)
 {
-	cap->inside++;
+	cap->executors++;
 	ujobs_limit_show(cap);
 }
 
 void
-ujobs_limit_return_inside(UjobsCap *cap)
+ujobs_limit_return_executor(UjobsCap *cap)
 {
-	Assert(cap->inside > 0);
-	cap->inside--;
+	Assert(cap->executors > 0);
+	cap->executors--;
 	if (ujobs_limit_is_free(cap))
 		set_freed(cap);
 	ujobs_limit_show(cap);
@@ -408,7 +408,7 @@ ujobs_limit_set_queues(const List *queues)
 }
 
 void
-ujobs_limit_forget_inside(void)
+ujobs_limit_forget_executors(void)
 {
 	HASH_SEQ_STATUS status;
 	UjobsCap   *cap;
@@ -416,7 +416,7 @@ ujobs_limit_forget_inside(void)
 	hash_seq_init(&status, caps);
 	while ((cap = hash_seq_search(&status)) != NULL)
 	{
-		cap->inside = 0;
+		cap->executors = 0;
 		ujobs_limit_show(cap);
 	}
 }

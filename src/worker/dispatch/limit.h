@@ -41,7 +41,7 @@ typedef struct UjobsCap
 {
 	UjobsCapKey key;
 	int			limit;			/* 0 = none */
-	int			inside;			/* executors that hold tickets of it; counted only with a limit */
+	int			executors;			/* executors that hold tickets of it; counted only with a limit */
 	int			outside;		/* jobs that programs outside hold */
 	int			users;			/* parties and lanes that point here */
 
@@ -51,7 +51,7 @@ typedef struct UjobsCap
 
 	/* Tenants. */
 	struct UjobsCap *queue;
-	uint64		turn;			/* when it was last served: tenants take turns */
+	uint64		served;			/* the number of the last time it was served */
 	UjobsRate	rate;
 	dlist_head	waiting;		/* its parties that are over it */
 	dlist_node	freed_node;
@@ -71,7 +71,7 @@ extern UjobsCap *ujobs_limit_cap(UjobsCapKind kind, uint32 of, uint64 tenant);
 static inline int
 ujobs_limit_used(const UjobsCap *cap)
 {
-	return cap->inside + cap->outside;
+	return cap->executors + cap->outside;
 }
 
 /* Has it a unit to give? */
@@ -110,7 +110,7 @@ extern bool ujobs_limit_take_change(void);
 extern bool ujobs_limit_any(void);
 
 /* Forgets executors' units: the caller counts them again. */
-extern void ujobs_limit_forget_inside(void);
+extern void ujobs_limit_forget_executors(void);
 
 /*
  * The caps with a limit that a ticket is under, at most UJOBS_CAP_KINDS;
@@ -119,8 +119,8 @@ extern void ujobs_limit_forget_inside(void);
 extern int	ujobs_limit_of(const UjobsTicket *ticket, UjobsCap **caps);
 
 /* An executor's first ticket under it, its last one finished or taken back. */
-extern void ujobs_limit_take_inside(UjobsCap *cap);
-extern void ujobs_limit_return_inside(UjobsCap *cap);
+extern void ujobs_limit_take_executor(UjobsCap *cap);
+extern void ujobs_limit_return_executor(UjobsCap *cap);
 
 /*
  * A job goes to a program outside, or one that was there already is found at
