@@ -95,7 +95,7 @@ prepare transaction 'never';
 SQL
 wait_until_sql_is($node, 'select string_agg(n::text, $$ $$ order by n) from ran', '1 5');
 pass('what was committed runs, what was rolled back never existed');
-$node->restart('fast');
+$node->restart;
 wait_until_engine($node);
 is(run_job($node, 'noop'), 'done 1', 'the engine is back');
 is($sql->('select string_agg(n::text, $$ $$ order by n) from ran'), '1 5', 'prepared transactions wait');

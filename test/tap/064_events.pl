@@ -178,7 +178,11 @@ for my $how (qw(fast immediate terminate cancel))
 	wait_until_sql($node, "select state = 'suspended' from ujobs.jobs where id = $id");
 	$sql->("select ujobs.publish_event('work', '1', '$how')");
 	wait_until_sql($node, "select exists (select from pg_locks l join ujobs.workers w using (pid) where locktype = 'advisory' and objid = 61 and not granted and w.job_id = $id)");
-	$node->restart($how) if $how eq 'fast' || $how eq 'immediate';
+	if ($how eq 'fast' || $how eq 'immediate')
+	{
+		$node->stop($how);
+		$node->start;
+	}
 	$sql->("select pg_terminate_backend(pid) from ujobs.workers where job_id = $id") if $how eq 'terminate';
 	$sql->("select pg_cancel_backend(pid) from ujobs.workers where job_id = $id") if $how eq 'cancel';
 	$sql->("commit prepared 'gate'");
