@@ -23,6 +23,7 @@
 #include "core/claim.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "run/command.h"
 #include "store/definition_store.h"
 #include "store/lease_store.h"
@@ -63,7 +64,7 @@ read_queues(FunctionCallInfo fcinfo, int number, UjobsClaimAsk *ask)
 					 errhint("Give the name of each queue.")));
 		queue = TextDatumGetCString(elements[i]);
 		ujobs_options_check_name("queues", queue);
-		ask->queue[i] = ujobs_claim_hash(queue);
+		ask->queue[i] = ujobs_hash_claimed_queue(queue);
 	}
 	ask->n_queues = n;
 }
@@ -171,7 +172,7 @@ put_row(const Claim *claim, const UjobsJob *job, const char *name, const UjobsLe
 static bool
 asked_for(const Claim *claim, const char *queue)
 {
-	uint64		hash = ujobs_claim_hash(queue);
+	uint64		hash = ujobs_hash_claimed_queue(queue);
 
 	for (int i = 0; i < claim->ask.n_queues; i++)
 	{

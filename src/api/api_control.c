@@ -17,6 +17,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/wakeup.h"
+#include "core/slot.h"
 #include "model/state.h"
 #include "run/current.h"
 #include "store/announce.h"
@@ -84,7 +85,7 @@ is_own_job(int64 id)
 static bool
 is_running(int64 id, const UjobsWhere *where, UjobsSlot *slot)
 {
-	return where->state == UJOBS_STATE_LEASED || is_own_job(id) || ujobs_shmem_find_running(id, slot) >= 0;
+	return where->state == UJOBS_STATE_LEASED || is_own_job(id) || ujobs_slot_find_running(id, slot) >= 0;
 }
 
 /* ---- cancel ---- */
@@ -116,7 +117,7 @@ plan_cancellation(int64 id, const UjobsDefinition *definition, const char *reaso
 	c.expires_at = ujobs_clock_add(c.finished_at, c.keep ? retention : UJOBS_AWAITED_RETENTION);
 	c.slot = ujobs_history_slot_for(c.finished_at, c.expires_at);
 	refuse_own_job(id);
-	if (ujobs_shmem_find_running(id, &slot) >= 0)
+	if (ujobs_slot_find_running(id, &slot) >= 0)
 	{
 		c.attempt = slot.attempt;
 		c.started_at = slot.job_started;

@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "run/current.h"
 #include "store/definition_store.h"
 
@@ -17,58 +18,23 @@ PG_FUNCTION_INFO_V1(ujobs_sql_current_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_fail);
 PG_FUNCTION_INFO_V1(ujobs_sql_retry_after);
 
-static void
-push_key(JsonbParseState **state, const char *name)
-{
-	JsonbValue	key = {.type = jbvString};
-
-	key.val.string.val = unconstify(char *, name);
-	key.val.string.len = strlen(name);
-	(void) pushJsonbValue(state, WJB_KEY, &key);
-}
-
-/* text NULL is JSON null. */
-static void
-push_text(JsonbParseState **state, const char *name, const char *text)
-{
-	JsonbValue	value = {.type = text == NULL ? jbvNull : jbvString};
-
-	push_key(state, name);
-	if (text != NULL)
-	{
-		value.val.string.val = unconstify(char *, text);
-		value.val.string.len = strlen(text);
-	}
-	(void) pushJsonbValue(state, WJB_VALUE, &value);
-}
-
-static void
-push_integer(JsonbParseState **state, const char *name, int64 integer)
-{
-	JsonbValue	value = {.type = jbvNumeric};
-
-	push_key(state, name);
-	value.val.numeric = DatumGetNumeric(DirectFunctionCall1(int8_numeric, Int64GetDatum(integer)));
-	(void) pushJsonbValue(state, WJB_VALUE, &value);
-}
-
 static Jsonb *
 describe_job(const UjobsJob *job)
 {
 	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 
-	(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_integer(&state, "id", job->id);
-	push_text(&state, "runId", DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&job->run_id))));
-	push_text(&state, "name", definition != NULL ? definition->name : NULL);
-	push_text(&state, "queue", job->queue);
-	push_integer(&state, "attempt", job->attempt);
-	push_integer(&state, "maxAttempts", job->max_attempts);
-	push_text(&state, "tenantId", job->tenant[0] != '\0' ? job->tenant : NULL);
-	push_text(&state, "enqueuedBy", job->enqueued_by);
-	push_text(&state, "traceparent", job->traceparent);
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_number(&json, "id", job->id);
+	ujobs_json_text(&json, "runId", DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&job->run_id))));
+	ujobs_json_text(&json, "name", definition != NULL ? definition->name : NULL);
+	ujobs_json_text(&json, "queue", job->queue);
+	ujobs_json_number(&json, "attempt", job->attempt);
+	ujobs_json_number(&json, "maxAttempts", job->max_attempts);
+	ujobs_json_text(&json, "tenantId", job->tenant[0] != '\0' ? job->tenant : NULL);
+	ujobs_json_text(&json, "enqueuedBy", job->enqueued_by);
+	ujobs_json_text(&json, "traceparent", job->traceparent);
+	return ujobs_json_end(&json);
 }
 
 Datum

@@ -25,6 +25,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/identity.h"
+#include "core/slot.h"
 #include "model/state.h"
 #include "store/catalogue.h"
 #include "store/definition_store.h"
@@ -85,7 +86,7 @@ ujobs_sql_row_access(PG_FUNCTION_ARGS)
 Datum
 ujobs_sql_job_state(PG_FUNCTION_ARGS)
 {
-	bool		running = ujobs_shmem_find_running(PG_GETARG_INT64(2), NULL) >= 0;
+	bool		running = ujobs_slot_find_running(PG_GETARG_INT64(2), NULL) >= 0;
 
 	PG_RETURN_TEXT_P(cstring_to_text(ujobs_state_shown((UjobsState) PG_GETARG_CHAR(0),
 													   PG_GETARG_TIMESTAMPTZ(1),
@@ -110,7 +111,7 @@ ujobs_sql_job_now(PG_FUNCTION_ARGS)
 	TimestampTz due_at = PG_GETARG_TIMESTAMPTZ(1);
 	int32		attempt = PG_GETARG_INT32(3);
 	UjobsSlot	slot;
-	bool		running = ujobs_shmem_find_running(PG_GETARG_INT64(2), &slot) >= 0;
+	bool		running = ujobs_slot_find_running(PG_GETARG_INT64(2), &slot) >= 0;
 	TupleDesc	descriptor;
 	Datum		values[4];
 	bool		nulls[4] = {false};

@@ -11,6 +11,7 @@
 #include "api/api_lease.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "run/outside.h"
 #include "run/step.h"
 
@@ -78,40 +79,15 @@ ujobs_sql_step_suspend(PG_FUNCTION_ARGS)
 	PG_RETURN_TIMESTAMPTZ(wake_at);
 }
 
-static void
-push_key(JsonbParseState **parse, const char *key)
-{
-	JsonbValue	value = {.type = jbvString};
-
-	value.val.string.val = unconstify(char *, key);
-	value.val.string.len = strlen(key);
-	(void) pushJsonbValue(parse, WJB_KEY, &value);
-}
-
 static Jsonb *
 answer(const char *state, Jsonb *payload)
 {
-	JsonbParseState *parse = NULL;
-	JsonbValue	value = {.type = jbvString};
+	UjobsJson	json = {0};
 
-	(void) pushJsonbValue(&parse, WJB_BEGIN_OBJECT, NULL);
-	push_key(&parse, "state");
-	value.val.string.val = unconstify(char *, state);
-	value.val.string.len = strlen(state);
-	(void) pushJsonbValue(&parse, WJB_VALUE, &value);
-	push_key(&parse, "payload");
-	if (payload == NULL)
-		value.type = jbvNull;
-	else if (JB_ROOT_IS_SCALAR(payload))
-		(void) JsonbExtractScalar(&payload->root, &value);
-	else
-	{
-		value.type = jbvBinary;
-		value.val.binary.data = &payload->root;
-		value.val.binary.len = VARSIZE(payload) - VARHDRSZ;
-	}
-	(void) pushJsonbValue(&parse, WJB_VALUE, &value);
-	return JsonbValueToJsonb(pushJsonbValue(&parse, WJB_END_OBJECT, NULL));
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_text(&json, "state", state);
+	ujobs_json_jsonb(&json, "payload", payload);
+	return ujobs_json_end(&json);
 }
 
 /* step_await(id, lease, name, event, match, timeout) */

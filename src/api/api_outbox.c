@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/flight.h"
 #include "core/guc.h"
+#include "core/json.h"
 #include "core/sink_module.h"
 #include "model/traceparent.h"
 #include "run/route.h"
@@ -79,16 +80,6 @@ check_header(const char *name, const JsonbValue *value)
 	}
 }
 
-static void
-push_string(JsonbParseState **state, JsonbIteratorToken token, const char *text)
-{
-	JsonbValue	value = {.type = jbvString};
-
-	value.val.string.val = pstrdup(text);
-	value.val.string.len = strlen(text);
-	pushJsonbValue(state, token, &value);
-}
-
 /* The session's trace goes along, unless the headers have one or it is none. */
 static bool
 trace_is_wanted(Jsonb *headers)
@@ -103,7 +94,7 @@ trace_is_wanted(Jsonb *headers)
 static Jsonb *
 headers_argument(FunctionCallInfo fcinfo, int argument)
 {
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 	JsonbIterator *it;
 	JsonbIteratorToken token;
 	JsonbValue	value;
@@ -118,24 +109,23 @@ headers_argument(FunctionCallInfo fcinfo, int argument)
 		ujobs_options_refuse("headers", "It is not a JSON object.", "Pass an object of strings, such as {\"x-source\": \"shop\"}.");
 	if (JB_ROOT_COUNT(headers) > MAX_HEADERS)
 		ujobs_options_refuse("headers", psprintf("There are %d of them.", JB_ROOT_COUNT(headers)), "Pass at most 50.");
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	ujobs_json_begin_object(&json, NULL);
 	it = JsonbIteratorInit(&headers->root);
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
 	{
 		if (token != WJB_KEY && token != WJB_VALUE)
 			continue;
 		if (token == WJB_KEY)
+		{
 			name = pnstrdup(value.val.string.val, value.val.string.len);
-		else
-			check_header(name, &value);
-		pushJsonbValue(&state, token, &value);
+			continue;
+		}
+		check_header(name, &value);
+		ujobs_json_value(&json, name, &value);
 	}
 	if (trace_is_wanted(headers))
-	{
-		push_string(&state, WJB_KEY, "traceparent");
-		push_string(&state, WJB_VALUE, ujobs_guc_traceparent);
-	}
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+		ujobs_json_text(&json, "traceparent", ujobs_guc_traceparent);
+	return ujobs_json_end(&json);
 }
 
 /* ---- publishing ---- */

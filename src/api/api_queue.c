@@ -17,6 +17,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/identity.h"
+#include "core/json.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
 
@@ -63,55 +64,29 @@ read_rate(FunctionCallInfo fcinfo, UjobsQueueLimits *limits)
 
 /* ---- the answer ---- */
 
-static void
-push_key(JsonbParseState **state, const char *name)
-{
-	JsonbValue	key;
-
-	key.type = jbvString;
-	key.val.string.val = pstrdup(name);
-	key.val.string.len = strlen(name);
-	pushJsonbValue(state, WJB_KEY, &key);
-}
-
-static void
-push_text(JsonbParseState **state, const char *name, const char *text)
-{
-	JsonbValue	value;
-
-	push_key(state, name);
-	value.type = jbvString;
-	value.val.string.val = pstrdup(text);
-	value.val.string.len = strlen(text);
-	pushJsonbValue(state, WJB_VALUE, &value);
-}
-
 /* 0 is shown as null: no limit. */
 static void
-push_limit(JsonbParseState **state, const char *name, int64 limit)
+add_limit(UjobsJson *json, const char *name, int64 limit)
 {
-	JsonbValue	value;
-
-	push_key(state, name);
-	value.type = limit == 0 ? jbvNull : jbvNumeric;
-	if (limit != 0)
-		value.val.numeric = int64_to_numeric(limit);
-	pushJsonbValue(state, WJB_VALUE, &value);
+	if (limit == 0)
+		ujobs_json_null(json, name);
+	else
+		ujobs_json_number(json, name, limit);
 }
 
 static Jsonb *
 describe(const char *queue, const UjobsQueueLimits *limits)
 {
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_text(&state, "queue", queue);
-	push_limit(&state, "concurrency", limits->concurrency);
-	push_limit(&state, "perTenant", limits->per_tenant);
-	push_limit(&state, "ratePerTenant", limits->rate_per_tenant);
-	push_limit(&state, "rateWindowMs",
-			   limits->rate_per_tenant == 0 ? 0 : ujobs_clock_interval_us(limits->rate_window) / US_PER_MS);
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_text(&json, "queue", queue);
+	add_limit(&json, "concurrency", limits->concurrency);
+	add_limit(&json, "perTenant", limits->per_tenant);
+	add_limit(&json, "ratePerTenant", limits->rate_per_tenant);
+	add_limit(&json, "rateWindowMs",
+			  limits->rate_per_tenant == 0 ? 0 : ujobs_clock_interval_us(limits->rate_window) / US_PER_MS);
+	return ujobs_json_end(&json);
 }
 
 /* set_queue(queue, concurrency, per_tenant, rate_per_tenant, rate_window) */

@@ -19,6 +19,7 @@
 #include "core/courier.h"
 #include "core/error.h"
 #include "core/identity.h"
+#include "core/json.h"
 #include "core/sink_module.h"
 #include "core/wakeup.h"
 #include "store/definition_store.h"
@@ -161,50 +162,17 @@ try_connection(const UjobsSinkModule *module, const UjobsSinkOptions *options)
 
 /* ---- descriptors ---- */
 
-static void
-push_string(JsonbParseState **state, JsonbIteratorToken token, const char *text)
-{
-	JsonbValue	value = {.type = text == NULL ? jbvNull : jbvString};
-
-	if (text != NULL)
-	{
-		value.val.string.val = pstrdup(text);
-		value.val.string.len = strlen(text);
-	}
-	pushJsonbValue(state, token, &value);
-}
-
-static void
-push_text(JsonbParseState **state, const char *name, const char *text)
-{
-	push_string(state, WJB_KEY, name);
-	push_string(state, WJB_VALUE, text);
-}
-
-static void
-push_bool(JsonbParseState **state, const char *name, bool flag)
-{
-	JsonbValue	value = {.type = jbvBool, .val.boolean = flag};
-
-	push_string(state, WJB_KEY, name);
-	pushJsonbValue(state, WJB_VALUE, &value);
-}
-
 static Datum
 describe(const UjobsSink *sink)
 {
-	JsonbParseState *state = NULL;
-	JsonbValue	options = {.type = jbvBinary};
+	UjobsJson	json = {0};
 
-	options.val.binary.data = &sink->options->root;
-	options.val.binary.len = VARSIZE_ANY_EXHDR(sink->options);
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_text(&state, "name", sink->name);
-	push_text(&state, "kind", sink->kind);
-	push_string(&state, WJB_KEY, "options");
-	pushJsonbValue(&state, WJB_VALUE, &options);
-	push_bool(&state, "hasSecret", sink->secret != NULL && JB_ROOT_COUNT(sink->secret) > 0);
-	return JsonbPGetDatum(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_text(&json, "name", sink->name);
+	ujobs_json_text(&json, "kind", sink->kind);
+	ujobs_json_jsonb(&json, "options", sink->options);
+	ujobs_json_boolean(&json, "hasSecret", sink->secret != NULL && JB_ROOT_COUNT(sink->secret) > 0);
+	return JsonbPGetDatum(ujobs_json_end(&json));
 }
 
 /* ---- defining ---- */
@@ -447,7 +415,7 @@ driver_sink(const char *queue, const char *driver, const char *name)
 Datum
 ujobs_sql_set_queue_driver(PG_FUNCTION_ARGS)
 {
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 	char	   *queue;
 	char	   *driver;
 	char	   *sink;
@@ -460,18 +428,18 @@ ujobs_sql_set_queue_driver(PG_FUNCTION_ARGS)
 	ujobs_sink_drive_queue(queue, driver, driver_sink(queue, driver, sink));
 	ujobs_definition_invalidate();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_text(&state, "queue", queue);
-	push_text(&state, "driver", driver);
-	push_text(&state, "sink", sink);
-	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_text(&json, "queue", queue);
+	ujobs_json_text(&json, "driver", driver);
+	ujobs_json_text(&json, "sink", sink);
+	PG_RETURN_JSONB_P(ujobs_json_end(&json));
 }
 
 /* consume_queue(queue, sink, enabled) */
 Datum
 ujobs_sql_consume_queue(PG_FUNCTION_ARGS)
 {
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 	char	   *queue;
 	UjobsSink  *sink;
 	bool		enabled = PG_ARGISNULL(2) || PG_GETARG_BOOL(2);
@@ -483,9 +451,9 @@ ujobs_sql_consume_queue(PG_FUNCTION_ARGS)
 	ujobs_consumer_set(queue, sink->id, enabled);
 	ujobs_definition_invalidate();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_text(&state, "queue", queue);
-	push_text(&state, "sink", sink->name);
-	push_bool(&state, "enabled", enabled);
-	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL)));
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_text(&json, "queue", queue);
+	ujobs_json_text(&json, "sink", sink->name);
+	ujobs_json_boolean(&json, "enabled", enabled);
+	PG_RETURN_JSONB_P(ujobs_json_end(&json));
 }

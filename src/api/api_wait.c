@@ -17,8 +17,8 @@
 #include "core/await.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/shmem.h"
-#include "core/wanted.h"
+#include "core/slot.h"
+#include "core/guc.h"
 #include "model/state.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
@@ -87,7 +87,7 @@ check_first(const Wait *wait, Oid role)
 				(errcode(UJOBS_ERRCODE(ENGINE_NOT_RUNNING)),
 				 errmsg("no engine serves this database"),
 				 errdetail("Job " INT64_FORMAT " would not run while it is waited for.", wait->id),
-				 ujobs_wanted_here() ?
+				 ujobs_guc_serves_this_database() ?
 				 errhint("Call ujobs.start_workers(), or add ujobs to shared_preload_libraries; with too few max_worker_processes it cannot start.") :
 				 errhint("Add the database to the setting ujobs.databases and reload.")));
 }
@@ -112,7 +112,7 @@ static void
 raise_timeout(const Wait *wait)
 {
 	bool		running = wait->where.state == UJOBS_STATE_LEASED ||
-		ujobs_shmem_find_running(wait->id, NULL) >= 0;
+		ujobs_slot_find_running(wait->id, NULL) >= 0;
 
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(JOB_TIMEOUT)),

@@ -16,8 +16,10 @@
 #include "core/census.h"
 #include "core/clock.h"
 #include "core/guc.h"
+#include "core/hash.h"
 #include "core/identity.h"
-#include "core/wanted.h"
+#include "core/json.h"
+#include "core/slot.h"
 #include "model/state.h"
 #include "run/course.h"
 #include "store/definition_store.h"
@@ -96,7 +98,7 @@ explain_engine(void)
 	bool		no_worker;
 	UjobsEngineState state = ujobs_census_engine(&no_worker);
 
-	if (!ujobs_wanted_here())
+	if (!ujobs_guc_serves_this_database())
 		return blocked("ujobs.databases",
 					   psprintf("waiting: the setting ujobs.databases does not name database \"%s\", so no engine runs in it",
 								get_database_name(MyDatabaseId)));
@@ -126,8 +128,8 @@ explain_engine(void)
 static Explanation
 explain_tenant(const UjobsJobFacts *f)
 {
-	uint32		queue = ujobs_queue_hash(f->queue);
-	uint64		tenant = ujobs_tenant_hash(f->tenant);
+	uint32		queue = ujobs_hash_queue(f->queue);
+	uint64		tenant = ujobs_hash_tenant(f->tenant);
 	TimestampTz until;
 
 	if (tenant == 0)
@@ -151,7 +153,7 @@ explain_limits(const UjobsJobFacts *f)
 		return blocked(f->definition, psprintf("waiting: job \"%s\" is at its limit of %d running",
 											   f->definition, f->concurrency));
 	if (f->queue_concurrency > 0 &&
-		ujobs_census_units(UJOBS_SHOWN_QUEUE, ujobs_queue_hash(f->queue), 0) >= f->queue_concurrency)
+		ujobs_census_units(UJOBS_SHOWN_QUEUE, ujobs_hash_queue(f->queue), 0) >= f->queue_concurrency)
 		return blocked(f->queue, psprintf("waiting: queue \"%s\" is at its limit of %d running",
 										  f->queue, f->queue_concurrency));
 	return explain_tenant(f);
@@ -264,7 +266,7 @@ explain(const UjobsJobFacts *f, int64 id, const char **shown)
 {
 	TimestampTz now = ujobs_clock_now();
 	UjobsSlot	slot;
-	bool		running = !ujobs_state_is_terminal(f->state) && ujobs_shmem_find_running(id, &slot) >= 0;
+	bool		running = !ujobs_state_is_terminal(f->state) && ujobs_slot_find_running(id, &slot) >= 0;
 
 	*shown = ujobs_state_shown(f->state, f->at, now, running);
 	if (ujobs_state_is_terminal(f->state))
@@ -280,21 +282,6 @@ explain(const UjobsJobFacts *f, int64 id, const char **shown)
 	return explain_ready(f);
 }
 
-static void
-push_text(JsonbParseState **parse, const char *key, const char *value)
-{
-	JsonbValue	v;
-
-	v.type = jbvString;
-	v.val.string.val = (char *) key;
-	v.val.string.len = strlen(key);
-	pushJsonbValue(parse, WJB_KEY, &v);
-	v.type = value == NULL ? jbvNull : jbvString;
-	v.val.string.val = (char *) value;
-	v.val.string.len = value == NULL ? 0 : strlen(value);
-	pushJsonbValue(parse, WJB_VALUE, &v);
-}
-
 /* ujobs.why(id bigint) */
 Datum
 ujobs_sql_why(PG_FUNCTION_ARGS)
@@ -305,7 +292,7 @@ ujobs_sql_why(PG_FUNCTION_ARGS)
 	Explanation e;
 	const char *state;
 	bool		found;
-	JsonbParseState *parse = NULL;
+	UjobsJson	json = {0};
 
 	ujobs_identity_enter(&identity);
 	found = ujobs_history_facts(&identity, id, &facts);
@@ -313,9 +300,9 @@ ujobs_sql_why(PG_FUNCTION_ARGS)
 	if (!found)
 		PG_RETURN_NULL();
 	e = explain(&facts, id, &state);
-	pushJsonbValue(&parse, WJB_BEGIN_OBJECT, NULL);
-	push_text(&parse, "state", state);
-	push_text(&parse, "reason", e.reason);
-	push_text(&parse, "blockedBy", e.blocked_by);
-	PG_RETURN_JSONB_P(JsonbValueToJsonb(pushJsonbValue(&parse, WJB_END_OBJECT, NULL)));
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_text(&json, "state", state);
+	ujobs_json_text(&json, "reason", e.reason);
+	ujobs_json_text(&json, "blockedBy", e.blocked_by);
+	PG_RETURN_JSONB_P(ujobs_json_end(&json));
 }

@@ -12,11 +12,12 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
+#include "core/engine.h"
 #include "core/identity.h"
 #include "core/room.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
-#include "core/wanted.h"
+#include "core/guc.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
 
@@ -52,7 +53,7 @@ spawn_once(void)
 static void
 check_wanted(void)
 {
-	if (!ujobs_wanted_here())
+	if (!ujobs_guc_serves_this_database())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("database \"%s\" may have no engine", get_database_name(MyDatabaseId)),
@@ -86,9 +87,9 @@ ujobs_sql_start_workers(PG_FUNCTION_ARGS)
 		warn_moved(old_home);
 
 	announce_config();
-	ujobs_shmem_ask_engine(MyDatabaseId);
+	ujobs_engine_ask(MyDatabaseId);
 	ujobs_wakeup_note_launcher();
-	if (!ujobs_spawn_has_launcher() && !ujobs_shmem_engine_serves())
+	if (!ujobs_spawn_has_launcher() && !ujobs_engine_serves())
 		spawn_once();
 	PG_RETURN_VOID();
 }

@@ -15,9 +15,10 @@
 
 #include "core/await.h"
 #include "core/compat.h"
+#include "core/engine.h"
 #include "core/shmem.h"
 #include "core/wakeup.h"
-#include "core/wanted.h"
+#include "core/guc.h"
 
 #define LOOK_MS 1000			/* a lost wake-up costs this much at most */
 #define POLL_MS 50				/* the list of waiters is full */
@@ -76,9 +77,9 @@ ujobs_await_engine(void)
 {
 	TimestampTz deadline = GetCurrentTimestamp() + ENGINE_PATIENCE_US;
 
-	while (!ujobs_shmem_engine_serves())
+	while (!ujobs_engine_serves())
 	{
-		if (!ujobs_wanted_here() || !ujobs_shmem_engine_is_coming() || GetCurrentTimestamp() >= deadline)
+		if (!ujobs_guc_serves_this_database() || !ujobs_engine_is_coming() || GetCurrentTimestamp() >= deadline)
 			return false;
 		ResetLatch(MyLatch);
 		sleep_until(deadline, ENGINE_LOOK_MS);

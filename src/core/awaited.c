@@ -5,13 +5,6 @@
 
 #include "core/awaited.h"
 
-void
-ujobs_awaited_init(UjobsAwaited *awaited)
-{
-	for (int i = 0; i < UJOBS_AWAITED_WORDS; i++)
-		pg_atomic_init_u32(&awaited->word[i], 0);
-}
-
 static void
 set_bits(uint32 *words, const int64 *ids, int n)
 {

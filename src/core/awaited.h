@@ -14,17 +14,7 @@
 
 #include "postgres.h"
 
-#include "port/atomics.h"
-
-#define UJOBS_AWAITED_BITS 65536
-#define UJOBS_AWAITED_WORDS (UJOBS_AWAITED_BITS / 32)
-
-typedef struct UjobsAwaited
-{
-	pg_atomic_uint32 word[UJOBS_AWAITED_WORDS];
-} UjobsAwaited;
-
-extern void ujobs_awaited_init(UjobsAwaited *awaited);
+#include "core/area.h"
 
 /* The dispatcher: these are awaited too.  A memory barrier follows. */
 extern void ujobs_awaited_add(UjobsAwaited *awaited, const int64 *ids, int n);

@@ -11,6 +11,7 @@
 #include "storage/proc.h"
 
 #include "core/census.h"
+#include "core/engine.h"
 #include "core/slot.h"
 
 static const char *
@@ -106,20 +107,19 @@ take_slot(UjobsSlot *slot, UjobsProcess *out)
 int
 ujobs_census_take(UjobsProcess *out)
 {
-	UjobsControl *control = ujobs_shmem_control();
+	UjobsEngine engine[UJOBS_MAX_ENGINES];
+	pid_t		launcher = ujobs_engine_copy_all(engine);
 	UjobsSlot	slot;
 	int			n = 0;
 
-	LWLockAcquire(control->lock, LW_SHARED);
-	if (control->launcher_pid != 0)
+	if (launcher != 0)
 		out[n++] = (UjobsProcess) {
 			.kind = UJOBS_PROCESS_LAUNCHER,
-			.pid = control->launcher_pid,
+			.pid = launcher,
 			.state = "running"
 		};
 	for (int i = 0; i < UJOBS_MAX_ENGINES; i++)
-		n += take_engine(&control->engine[i], &out[n]);
-	LWLockRelease(control->lock);
+		n += take_engine(&engine[i], &out[n]);
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
 		ujobs_slot_copy(i, &slot);
@@ -150,7 +150,7 @@ ujobs_census_running(UjobsProcess *out)
 UjobsEngineState
 ujobs_census_engine(bool *no_worker)
 {
-	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, false);
+	UjobsEngine *engine = ujobs_engine_find(MyDatabaseId);
 
 	*no_worker = engine != NULL && engine->no_worker;
 	return engine == NULL ? UJOBS_ENGINE_NONE : engine->state;
@@ -179,7 +179,7 @@ ujobs_census_executors(int *idle)
 static UjobsCapShown
 cap_shown(UjobsCapShownKind kind, uint32 of, uint64 tenant_hash)
 {
-	UjobsArea  *area = ujobs_shmem_area(false);
+	UjobsArea  *area = ujobs_engine_area();
 	UjobsCapShown none = {0};
 
 	for (int i = 0; area != NULL && i < UJOBS_CAPS_SHOWN; i++)
@@ -201,7 +201,7 @@ ujobs_census_units(UjobsCapShownKind kind, uint32 of, uint64 tenant_hash)
 int
 ujobs_census_units_of_database(void)
 {
-	UjobsArea  *area = ujobs_shmem_area(false);
+	UjobsArea  *area = ujobs_engine_area();
 
 	return area == NULL ? 0 : area->running;
 }

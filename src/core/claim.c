@@ -9,7 +9,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
@@ -18,8 +17,8 @@
 #include "core/await.h"
 #include "core/claim.h"
 #include "core/compat.h"
+#include "core/engine.h"
 #include "core/error.h"
-#include "core/shmem.h"
 #include "core/wakeup.h"
 
 #define LOOK_MS 1000			/* a dispatcher that died is noticed by then */
@@ -41,22 +40,6 @@ static int	n_mine = 0;
 static int	mine_capacity = 0;
 static TimestampTz earliest_end = DT_NOEND;
 
-void
-ujobs_claim_init(UjobsClaims *claims)
-{
-	pg_atomic_init_u32(&claims->taken, 0);
-	pg_atomic_init_u64(&claims->next_turn, 1);
-	pg_atomic_init_u64(&claims->lease_end, (uint64) DT_NOEND);
-	for (int i = 0; i < UJOBS_MAX_CLAIMS; i++)
-		SpinLockInit(&claims->claim[i].mutex);
-}
-
-uint64
-ujobs_claim_hash(const char *queue)
-{
-	return hash_bytes_extended((const unsigned char *) queue, strlen(queue), 0);
-}
-
 /* ---- the end of a transaction ---- */
 
 static void
@@ -64,7 +47,7 @@ end_place(int place, UjobsFate fate)
 {
 	UjobsClaim *claim = &my_area->claims.claim[place];
 
-	SpinLockAcquire(&claim->mutex);
+	LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < claim->n_grants; i++)
 	{
 		if (claim->grant[i].fate == UJOBS_FATE_OPEN)
@@ -72,7 +55,7 @@ end_place(int place, UjobsFate fate)
 	}
 	claim->state = UJOBS_CLAIM_ENDED;
 	claim->latch = NULL;
-	SpinLockRelease(&claim->mutex);
+	LWLockRelease(&claim->lock);
 }
 
 /* Lowers the instant at which the scheduler looks; true when it must be told. */
@@ -92,11 +75,11 @@ lower_end(UjobsArea *area)
 static void
 tell_scheduler(void)
 {
-	UjobsArea  *area = ujobs_shmem_area_attached();
-	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, false);
+	UjobsArea  *area = ujobs_engine_area_attached();
+	UjobsEngine *engine = ujobs_engine_find(MyDatabaseId);
 
 	if (area != NULL && engine != NULL && lower_end(area))
-		ujobs_wakeup_ring(&engine->scheduler_latch);
+		ujobs_engine_wake(&engine->scheduler_latch);
 }
 
 static void
@@ -150,9 +133,9 @@ set_fate(int place, int number, UjobsFate fate)
 {
 	UjobsClaim *claim = &my_area->claims.claim[place];
 
-	SpinLockAcquire(&claim->mutex);
+	LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 	claim->grant[number].fate = fate;
-	SpinLockRelease(&claim->mutex);
+	LWLockRelease(&claim->lock);
 }
 
 static void
@@ -201,7 +184,7 @@ try_place(void)
 
 		if (claim->state != UJOBS_CLAIM_FREE)
 			continue;
-		SpinLockAcquire(&claim->mutex);
+		LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 		if (claim->state == UJOBS_CLAIM_FREE)
 		{
 			claim->state = UJOBS_CLAIM_OPEN;
@@ -209,7 +192,7 @@ try_place(void)
 			claim->n_grants = 0;
 			taken = true;
 		}
-		SpinLockRelease(&claim->mutex);
+		LWLockRelease(&claim->lock);
 		if (taken)
 		{
 			pg_atomic_fetch_add_u32(&my_area->claims.taken, 1);
@@ -281,8 +264,8 @@ prepare(void)
 static void
 check_engine(void)
 {
-	if ((!ujobs_shmem_engine_serves() && !ujobs_await_engine()) ||
-		(n_places > 0 && ujobs_shmem_area(false) != my_area))	/* the extension was made anew */
+	if ((!ujobs_engine_serves() && !ujobs_await_engine()) ||
+		(n_places > 0 && ujobs_engine_area() != my_area))	/* the extension was made anew */
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(ENGINE_NOT_RUNNING)),
 				 errmsg("no engine serves this database"),
@@ -329,13 +312,13 @@ put_question(UjobsClaim *claim, const UjobsClaimAsk *ask)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
-	SpinLockAcquire(&claim->mutex);
+	LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 	claim->ask = *ask;
 	claim->asked_at = now;
 	claim->found = false;
 	claim->turn = pg_atomic_fetch_add_u64(&my_area->claims.next_turn, 1);
 	claim->state = UJOBS_CLAIM_ASKED;
-	SpinLockRelease(&claim->mutex);
+	LWLockRelease(&claim->lock);
 	ujobs_wakeup_dispatcher();
 }
 
@@ -343,11 +326,11 @@ put_question(UjobsClaim *claim, const UjobsClaimAsk *ask)
 static pg_noinline void
 withdraw(UjobsClaim *claim, int first)
 {
-	SpinLockAcquire(&claim->mutex);
+	LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 	claim->state = UJOBS_CLAIM_OPEN;
 	for (int i = first; i < claim->n_grants; i++)
 		claim->grant[i].fate = UJOBS_FATE_BACK;
-	SpinLockRelease(&claim->mutex);
+	LWLockRelease(&claim->lock);
 	ujobs_wakeup_dispatcher();
 }
 
@@ -357,10 +340,10 @@ give_up(UjobsClaim *claim)
 {
 	bool		asked;
 
-	SpinLockAcquire(&claim->mutex);
+	LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 	asked = claim->state == UJOBS_CLAIM_ASKED;
 	claim->state = UJOBS_CLAIM_OPEN;
-	SpinLockRelease(&claim->mutex);
+	LWLockRelease(&claim->lock);
 	return asked;
 }
 
@@ -372,9 +355,9 @@ await_answer(UjobsClaim *claim, bool patient, TimestampTz deadline)
 		bool		asked;
 
 		ResetLatch(MyLatch);
-		SpinLockAcquire(&claim->mutex);
+		LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 		asked = claim->state == UJOBS_CLAIM_ASKED;
-		SpinLockRelease(&claim->mutex);
+		LWLockRelease(&claim->lock);
 		if (!asked)
 			return;
 		if (patient && GetCurrentTimestamp() >= deadline && give_up(claim))
@@ -424,7 +407,7 @@ ujobs_claim_ask(UjobsClaimAsk *ask, TimestampTz deadline, UjobsGranted *out)
 
 	check_engine();
 	if (n_places == 0)
-		my_area = ujobs_shmem_area(false);
+		my_area = ujobs_engine_area();
 	prepare();
 	place = place_with_room();
 	claim = &my_area->claims.claim[place];
@@ -456,7 +439,7 @@ void
 ujobs_claim_note_end(TimestampTz visible_at)
 {
 	prepare();
-	(void) ujobs_shmem_area(false);
+	(void) ujobs_engine_area();
 	earliest_end = Min(earliest_end, visible_at);
 }
 
@@ -469,9 +452,9 @@ ujobs_claim_read(UjobsArea *area, int place, UjobsClaim *copy)
 
 	if (claim->state == UJOBS_CLAIM_FREE)
 		return false;
-	SpinLockAcquire(&claim->mutex);
+	LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 	*copy = *claim;
-	SpinLockRelease(&claim->mutex);
+	LWLockRelease(&claim->lock);
 	return copy->state != UJOBS_CLAIM_FREE;
 }
 
@@ -481,7 +464,7 @@ ujobs_claim_answer(UjobsArea *area, int place, const UjobsGrant *grants, int n, 
 	UjobsClaim *claim = &area->claims.claim[place];
 	Latch	   *latch = NULL;
 
-	SpinLockAcquire(&claim->mutex);
+	LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 	if (claim->state == UJOBS_CLAIM_ASKED)
 	{
 		memcpy(&claim->grant[claim->n_grants], grants, n * sizeof(UjobsGrant));
@@ -490,7 +473,7 @@ ujobs_claim_answer(UjobsArea *area, int place, const UjobsGrant *grants, int n, 
 		claim->state = UJOBS_CLAIM_OPEN;
 		latch = claim->latch;
 	}
-	SpinLockRelease(&claim->mutex);
+	LWLockRelease(&claim->lock);
 	if (latch != NULL)
 		SetLatch(latch);
 	return latch != NULL;
@@ -501,10 +484,10 @@ ujobs_claim_release(UjobsArea *area, int place)
 {
 	UjobsClaim *claim = &area->claims.claim[place];
 
-	SpinLockAcquire(&claim->mutex);
+	LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 	claim->n_grants = 0;
 	claim->state = UJOBS_CLAIM_FREE;
-	SpinLockRelease(&claim->mutex);
+	LWLockRelease(&claim->lock);
 	pg_atomic_fetch_sub_u32(&area->claims.taken, 1);
 }
 
@@ -516,9 +499,9 @@ ujobs_claim_wake_all(UjobsArea *area)
 		UjobsClaim *claim = &area->claims.claim[i];
 		Latch	   *latch;
 
-		SpinLockAcquire(&claim->mutex);
+		LWLockAcquire(&claim->lock, LW_EXCLUSIVE);
 		latch = claim->state == UJOBS_CLAIM_ASKED ? claim->latch : NULL;
-		SpinLockRelease(&claim->mutex);
+		LWLockRelease(&claim->lock);
 		if (latch != NULL)
 			SetLatch(latch);
 	}

@@ -10,83 +10,14 @@
  *
  * A request has a place from the first claim to the end of the transaction.
  * The session writes it while it is OPEN, the dispatcher while it is ASKED,
- * and nobody but the dispatcher once it is ENDED.  All under its mutex.
+ * and the dispatcher alone once it is ENDED.  All under its lock.
  */
 #ifndef UJOBS_CORE_CLAIM_H
 #define UJOBS_CORE_CLAIM_H
 
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "port/atomics.h"
-#include "storage/latch.h"
-#include "storage/spin.h"
-
-#define UJOBS_MAX_CLAIMS 256	/* transactions with a claim at a time */
-#define UJOBS_CLAIM_GRANTS 64	/* jobs of one place; a larger claim takes more places */
-#define UJOBS_CLAIM_QUEUES 64
-
-typedef enum UjobsClaimState
-{
-	UJOBS_CLAIM_FREE,
-	UJOBS_CLAIM_OPEN,			/* its session's */
-	UJOBS_CLAIM_ASKED,			/* the dispatcher is to answer, then it is OPEN again */
-	UJOBS_CLAIM_ENDED			/* the transaction has ended: the dispatcher takes note and frees it */
-} UjobsClaimState;
-
-typedef enum UjobsFate
-{
-	UJOBS_FATE_OPEN,			/* granted, its transaction runs */
-	UJOBS_FATE_BACK,			/* as if it had never been granted */
-	UJOBS_FATE_LATER,			/* the same, but it cannot be claimed now: try again in a moment */
-	UJOBS_FATE_GONE,			/* there is no such job to claim any more */
-	UJOBS_FATE_LEASED			/* committed */
-} UjobsFate;
-
-typedef struct UjobsGrant
-{
-	int64		id;
-	bool		woken;			/* its wait is over, though its row is not due */
-	int8		fate;			/* UjobsFate */
-} UjobsGrant;
-
-/* What is asked for. */
-typedef struct UjobsClaimAsk
-{
-	Oid			role;			/* who asks */
-	int			max;			/* jobs; 0: only whether there is one */
-	bool		wait;			/* answer when there is one */
-	int			n_queues;
-	uint64		queue[UJOBS_CLAIM_QUEUES];	/* ujobs_claim_hash() of their names */
-} UjobsClaimAsk;
-
-typedef struct UjobsClaim
-{
-	slock_t		mutex;
-	UjobsClaimState state;
-	Latch	   *latch;
-	UjobsClaimAsk ask;
-	TimestampTz asked_at;
-	uint64		turn;			/* who asked first has the least */
-	bool		found;			/* the answer when max is 0 */
-	int			n_grants;		/* they only grow while the place is taken */
-	UjobsGrant	grant[UJOBS_CLAIM_GRANTS];
-} UjobsClaim;
-
-typedef struct UjobsClaims
-{
-	pg_atomic_uint32 taken;		/* places in use */
-	pg_atomic_uint64 next_turn;
-	pg_atomic_uint64 lease_end; /* when the scheduler looks for leases that ran out */
-	UjobsClaim	claim[UJOBS_MAX_CLAIMS];
-} UjobsClaims;
-
-struct UjobsArea;
-
-extern void ujobs_claim_init(UjobsClaims *claims);
-
-/* Of a queue's name. */
-extern uint64 ujobs_claim_hash(const char *queue);
+#include "core/area.h"
 
 /* ---- the session's side; needs a transaction ---- */
 
@@ -117,23 +48,23 @@ extern void ujobs_claim_note_end(TimestampTz visible_at);
 /* ---- the dispatcher's side ---- */
 
 /* A copy of a place that is not free; false when it is. */
-extern bool ujobs_claim_read(struct UjobsArea *area, int place, UjobsClaim *copy);
+extern bool ujobs_claim_read(UjobsArea *area, int place, UjobsClaim *copy);
 
 /* Adds grants to one that is ASKED and wakes its session; false when it does not ask any more. */
-extern bool ujobs_claim_answer(struct UjobsArea *area, int place, const UjobsGrant *grants, int n, bool found);
+extern bool ujobs_claim_answer(UjobsArea *area, int place, const UjobsGrant *grants, int n, bool found);
 
 /* Everything of an ENDED one has been taken note of. */
-extern void ujobs_claim_release(struct UjobsArea *area, int place);
+extern void ujobs_claim_release(UjobsArea *area, int place);
 
 /* Wakes all sessions that ask: the engine stops. */
-extern void ujobs_claim_wake_all(struct UjobsArea *area);
+extern void ujobs_claim_wake_all(UjobsArea *area);
 
 /* ---- the scheduler's side ---- */
 
 /* Before it reads the rows: from now on earlier ends ring it. */
-extern void ujobs_claim_expect_end(struct UjobsArea *area, TimestampTz then);
+extern void ujobs_claim_expect_end(UjobsArea *area, TimestampTz then);
 
 /* The earliest that was noted since. */
-extern TimestampTz ujobs_claim_next_end(struct UjobsArea *area);
+extern TimestampTz ujobs_claim_next_end(UjobsArea *area);
 
 #endif							/* UJOBS_CORE_CLAIM_H */

@@ -23,7 +23,7 @@
 #include "utils/timestamp.h"
 
 #include "core/crashmark.h"
-#include "core/shmem.h"
+#include "core/area.h"
 
 #define MARK_FILE "pg_stat_tmp/ujobs.running"
 #define MARK_MAGIC 0x756a6f32

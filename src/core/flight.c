@@ -3,13 +3,13 @@
  */
 #include "postgres.h"
 
+#include "core/engine.h"
 #include "core/flight.h"
-#include "core/shmem.h"
 
 void
 ujobs_flight_set(int32 sink_id, const int64 *ids, int n)
 {
-	UjobsArea  *area = ujobs_shmem_area_attached();
+	UjobsArea  *area = ujobs_engine_area_attached();
 	UjobsFlight *flight = NULL;
 
 	for (int i = 0; area != NULL && i < UJOBS_FLIGHTS; i++)
@@ -39,7 +39,7 @@ ujobs_flight_set(int32 sink_id, const int64 *ids, int n)
 void
 ujobs_flight_clear(void)
 {
-	UjobsArea  *area = ujobs_shmem_area_attached();
+	UjobsArea  *area = ujobs_engine_area_attached();
 
 	for (int i = 0; area != NULL && i < UJOBS_FLIGHTS; i++)
 		area->flight[i].n = 0;
@@ -48,7 +48,7 @@ ujobs_flight_clear(void)
 int
 ujobs_flight_read(int64 **ids)
 {
-	UjobsArea  *area = ujobs_shmem_area(false);
+	UjobsArea  *area = ujobs_engine_area();
 	int			n = 0;
 
 	*ids = palloc(UJOBS_FLIGHTS * UJOBS_FLIGHT_MESSAGES * sizeof(int64));

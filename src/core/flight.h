@@ -9,15 +9,7 @@
 
 #include "postgres.h"
 
-#define UJOBS_FLIGHTS 16		/* sinks that are shown */
-#define UJOBS_FLIGHT_MESSAGES 1024	/* of each */
-
-typedef struct UjobsFlight
-{
-	int32		sink_id;
-	int32		n;
-	int64		id[UJOBS_FLIGHT_MESSAGES];
-} UjobsFlight;
+#include "core/area.h"
 
 /* All that is on its way to a sink; n = 0: nothing is. */
 extern void ujobs_flight_set(int32 sink_id, const int64 *ids, int n);

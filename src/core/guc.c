@@ -6,15 +6,16 @@
  */
 #include "postgres.h"
 
+#include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
+#include "utils/varlena.h"
 
 #include "core/compat.h"
 #include "core/guc.h"
-#include "core/shmem.h"
-#include "core/wanted.h"
+#include "core/area.h"
 
 int			ujobs_guc_outbox_mode = UJOBS_OUTBOX_DEFAULT;
 char	   *ujobs_guc_traceparent = NULL;
@@ -179,13 +180,27 @@ define_time_settings(void)
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 }
 
+static bool
+check_databases(char **newval, void **extra, GucSource source)
+{
+	char	   *copy = pstrdup(*newval);
+	List	   *names;
+	bool		parses = SplitIdentifierString(copy, ',', &names);
+
+	if (!parses)
+		GUC_check_errdetail("List syntax is invalid: names are separated by commas, and those with capitals, blanks or commas stand in double quotes.");
+	list_free(names);
+	pfree(copy);
+	return parses;
+}
+
 static void
 define_engine_settings(void)
 {
 	DefineCustomStringVariable("ujobs.databases",
 							   "Databases that get an engine: '*' or a comma-separated list.",
 							   NULL, &ujobs_guc_databases, "*", PGC_SIGHUP, GUC_LIST_INPUT,
-							   ujobs_wanted_check, NULL, NULL);
+							   check_databases, NULL, NULL);
 	DefineCustomBoolVariable("ujobs.http_allow_private",
 							 "Lets http sinks reach addresses of this host's own networks.",
 							 "Read when a connection is made; off, they are refused.", &ujobs_guc_http_allow_private, false,
@@ -210,4 +225,33 @@ ujobs_guc_define(void)
 	define_time_settings();
 	define_engine_settings();
 	MarkGUCPrefixReserved("ujobs");
+}
+
+bool
+ujobs_guc_serves_database(const char *database)
+{
+	char	   *copy;
+	List	   *names;
+	ListCell   *cell;
+	bool		wanted = false;
+
+	if (!ujobs_guc_preloaded || strcmp(ujobs_guc_databases, "*") == 0)
+		return true;
+	copy = pstrdup(ujobs_guc_databases);
+	(void) SplitIdentifierString(copy, ',', &names);
+	foreach(cell, names)
+	{
+		const char *name = lfirst(cell);
+
+		wanted |= strcmp(name, "*") == 0 || strcmp(name, database) == 0;
+	}
+	list_free(names);
+	pfree(copy);
+	return wanted;
+}
+
+bool
+ujobs_guc_serves_this_database(void)
+{
+	return ujobs_guc_serves_database(get_database_name(MyDatabaseId));
 }

@@ -36,6 +36,13 @@ extern int	ujobs_guc_max_workers;
 /* No setting: is the library in shared_preload_libraries? */
 extern bool ujobs_guc_preloaded;
 
+/*
+ * Is a database of this name, or the one of this process, in ujobs.databases?
+ * Without preload every one is.  The second needs a transaction.
+ */
+extern bool ujobs_guc_serves_database(const char *database);
+extern bool ujobs_guc_serves_this_database(void);
+
 /* Defines all of them.  Call from _PG_init. */
 extern void ujobs_guc_define(void);
 

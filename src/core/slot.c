@@ -12,6 +12,7 @@
 #include "utils/timestamp.h"
 
 #include "core/crashmark.h"
+#include "core/engine.h"
 #include "core/slot.h"
 
 #define HEIR_US 500000			/* a dispatcher without a free slot looks ten times as often */
@@ -22,7 +23,7 @@ slot_at(int index)
 	return &ujobs_shmem_control()->slot[index];
 }
 
-/* Free, but kept for one who asked for it: is that somebody else, or this role? */
+/* Free, but kept for the database and role that asked for it? */
 static bool
 is_kept(const UjobsSlot *slot, TimestampTz now)
 {
@@ -35,6 +36,36 @@ is_heir(const UjobsSlot *slot, Oid database, Oid role)
 	return slot->heir_database == database && slot->heir_role == role;
 }
 
+/* A free slot becomes one of a process that is being started; needs slot_lock.  Returns its generation. */
+static uint32
+assign(UjobsSlot *slot, Oid database, Oid role, TimestampTz now)
+{
+	uint32		generation;
+
+	Assert(LWLockHeldByMeInMode(ujobs_shmem_control()->slot_lock, LW_EXCLUSIVE));
+	SpinLockAcquire(&slot->mutex);
+	Assert(slot->state == UJOBS_SLOT_FREE);
+	slot->state = UJOBS_SLOT_STARTING;
+	generation = ++slot->generation;
+	slot->database = database;
+	slot->role = role;
+	slot->pid = 0;
+	slot->latch = NULL;
+	slot->leave = slot->notify = false;
+	slot->low_water = 0;
+	slot->head = slot->tail = 0;
+	slot->taken = slot->jobs_done = slot->work_us = 0;
+	slot->committing = false;
+	slot->job_id = slot->cancel_id = 0;
+	slot->cancel_sent = false;
+	if (!is_kept(slot, now))
+		slot->heir_until = 0;	/* an heir's claim stands until it is alive: its process may have to be tried again */
+	slot->since = now;
+	SpinLockRelease(&slot->mutex);
+	pg_atomic_write_u64(&slot->memory, 0);
+	return generation;
+}
+
 int
 ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 {
@@ -43,7 +74,7 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 	int			used = 0;
 	int			found = -1;
 
-	LWLockAcquire(control->lock, LW_EXCLUSIVE);
+	LWLockAcquire(control->slot_lock, LW_EXCLUSIVE);
 	if (control->most_until > now)
 		max_workers = Min(max_workers, control->most_executors);
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
@@ -57,32 +88,10 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 			found = i;
 	}
 	if (found >= 0 && used < max_workers)
-	{
-		UjobsSlot  *slot = &control->slot[found];
-
-		SpinLockAcquire(&slot->mutex);
-		slot->state = UJOBS_SLOT_STARTING;
-		slot->generation++;
-		slot->database = database;
-		slot->role = role;
-		slot->pid = 0;
-		slot->latch = NULL;
-		slot->leave = slot->notify = false;
-		slot->low_water = 0;
-		slot->head = slot->tail = 0;
-		slot->taken = slot->jobs_done = slot->work_us = 0;
-		slot->committing = false;
-		slot->job_id = slot->cancel_id = 0;
-		if (!is_kept(slot, now))
-			slot->heir_until = 0;	/* an heir's claim stands until it is alive: its process may have to be tried again */
-		slot->since = now;
-		pg_atomic_write_u64(&slot->memory, 0);
-		*generation = slot->generation;
-		SpinLockRelease(&slot->mutex);
-	}
+		*generation = assign(&control->slot[found], database, role, now);
 	else
 		found = -1;
-	LWLockRelease(control->lock);
+	LWLockRelease(control->slot_lock);
 	return found;
 }
 
@@ -92,12 +101,12 @@ ujobs_slot_limit(int most, int64 us)
 	UjobsControl *control = ujobs_shmem_control();
 	TimestampTz now = GetCurrentTimestamp();
 
-	LWLockAcquire(control->lock, LW_EXCLUSIVE);
+	LWLockAcquire(control->slot_lock, LW_EXCLUSIVE);
 	if (control->most_until > now)
 		most = Min(most, control->most_executors);
 	control->most_executors = Max(most, 1);
 	control->most_until = Max(control->most_until, now + us);
-	LWLockRelease(control->lock);
+	LWLockRelease(control->slot_lock);
 }
 
 int
@@ -117,25 +126,68 @@ ujobs_slot_count(int *leaving)
 	return used;
 }
 
+/* A SIGINT for the job that ended is underway: afterwards it can meet no other job. */
+static void
+await_signal(UjobsSlot *slot)
+{
+	bool		sent = false;
+
+	while (!sent)
+	{
+		SpinLockAcquire(&slot->mutex);
+		sent = slot->cancel_sent;
+		SpinLockRelease(&slot->mutex);
+		if (!sent)
+			pg_usleep(50);
+	}
+}
+
+/* This executor ends: no cancel finds its job any more, and none is underway. */
+static void
+end_cancels(UjobsSlot *slot)
+{
+	bool		pending;
+
+	SpinLockAcquire(&slot->mutex);
+	slot->job_id = 0;
+	pending = slot->cancel_id != 0;
+	SpinLockRelease(&slot->mutex);
+	if (pending)
+		await_signal(slot);
+}
+
+/*
+ * Under slot_lock, so that the slot is not given to another executor before
+ * its entry in the crash marker is cleared.
+ */
 void
 ujobs_slot_free(int index, uint32 generation, bool died)
 {
 	UjobsSlot  *slot = slot_at(index);
+	UjobsControl *control = ujobs_shmem_control();
+	TimestampTz now = GetCurrentTimestamp();
+	bool		freed;
 
+	if (slot->pid == MyProcPid)
+		end_cancels(slot);
 	ujobs_crashmark_attach();
+	LWLockAcquire(control->slot_lock, LW_EXCLUSIVE);
 	SpinLockAcquire(&slot->mutex);
-	if (slot->generation == generation && slot->state != UJOBS_SLOT_FREE)
+	freed = slot->generation == generation && slot->state != UJOBS_SLOT_FREE;
+	if (freed)
 	{
 		if (slot->heir_until != 0)
-			slot->heir_until = GetCurrentTimestamp() + HEIR_US;
+			slot->heir_until = now + HEIR_US;
 		slot->state = UJOBS_SLOT_FREE;
 		slot->died = died;
 		slot->pid = 0;
 		slot->latch = NULL;
 		slot->job_id = slot->cancel_id = 0;
-		ujobs_crashmark_set(index, slot->database, 0);
 	}
 	SpinLockRelease(&slot->mutex);
+	if (freed)
+		ujobs_crashmark_set(index, slot->database, 0);
+	LWLockRelease(control->slot_lock);
 }
 
 bool
@@ -200,11 +252,23 @@ ujobs_slot_peek(UjobsArea *area, int index, UjobsTicket *out)
 	return any;
 }
 
+/* Its state changed just now. */
+static void
+note_change(UjobsSlot *slot)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	SpinLockAcquire(&slot->mutex);
+	slot->since = now;
+	SpinLockRelease(&slot->mutex);
+}
+
 int
 ujobs_slot_take(UjobsArea *area, int index, UjobsTicket *out, int max)
 {
 	UjobsSlot  *slot = slot_at(index);
 	UjobsSlotState before;
+	UjobsSlotState after;
 	int			n = 0;
 
 	SpinLockAcquire(&slot->mutex);
@@ -218,10 +282,10 @@ ujobs_slot_take(UjobsArea *area, int index, UjobsTicket *out, int max)
 		out[n++] = *t;
 		slot->head++;
 	}
-	slot->state = n > 0 ? UJOBS_SLOT_BUSY : UJOBS_SLOT_IDLE;
-	if (slot->state != before)
-		slot->since = GetCurrentTimestamp();
+	slot->state = after = n > 0 ? UJOBS_SLOT_BUSY : UJOBS_SLOT_IDLE;
 	SpinLockRelease(&slot->mutex);
+	if (after != before)
+		note_change(slot);
 	return n;
 }
 
@@ -243,12 +307,13 @@ void
 ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, TimestampTz at)
 {
 	UjobsSlot  *slot = slot_at(index);
-	UjobsArea  *area = (ticket->flags & UJOBS_TICKET_RATED) ? ujobs_shmem_area_attached() : NULL;
+	UjobsArea  *area = (ticket->flags & UJOBS_TICKET_RATED) ? ujobs_engine_area_attached() : NULL;
 
 	ujobs_crashmark_set(index, slot->database, ticket->id);
 	SpinLockAcquire(&slot->mutex);
 	slot->job_id = ticket->id;
 	slot->cancel_id = 0;
+	slot->cancel_sent = false;
 	/* Such a ticket is taken alone, so it is the last one that was. */
 	if (area != NULL)
 		area->ring[index][(slot->head - 1) % UJOBS_RING_SIZE].begun = at;
@@ -274,36 +339,49 @@ bool
 ujobs_slot_end_job(int index)
 {
 	UjobsSlot  *slot = slot_at(index);
+	bool		failed = slot->job_id != 0 && !slot->committing;	/* only this process writes them */
+	TimestampTz now = failed ? GetCurrentTimestamp() : 0;
 	bool		cancelled;
 
 	SpinLockAcquire(&slot->mutex);
 	cancelled = slot->cancel_id != 0 && slot->cancel_id == slot->job_id;
-	/* It failed: its time counts all the same. */
-	if (slot->job_id != 0 && !slot->committing)
-		slot->work_us += Max(GetCurrentTimestamp() - slot->job_started, 0);
-	slot->job_id = slot->cancel_id = 0;
+	if (failed)
+		slot->work_us += Max(now - slot->job_started, 0);	/* its time counts all the same */
+	slot->job_id = 0;
 	slot->committing = false;
 	SpinLockRelease(&slot->mutex);
+	if (cancelled)
+		await_signal(slot);
 	ujobs_crashmark_set(index, slot->database, 0);
 	return cancelled;
 }
 
+/*
+ * The signal is sent after the lock is released; the executor does not go on
+ * to another job before it was (docs/decisions/017).
+ */
 bool
 ujobs_slot_cancel(int index, int64 job_id)
 {
 	UjobsSlot  *slot = slot_at(index);
-	bool		hit;
+	pid_t		pid = 0;
 
 	SpinLockAcquire(&slot->mutex);
-	hit = slot->state == UJOBS_SLOT_BUSY && slot->job_id == job_id && slot->pid != 0;
-	if (hit)
+	if (slot->state == UJOBS_SLOT_BUSY && slot->job_id == job_id)
+		pid = slot->pid;
+	if (pid != 0)
 	{
-		/* Under the lock: the job cannot end between the comparison and the signal. */
 		slot->cancel_id = job_id;
-		kill(slot->pid, SIGINT);
+		slot->cancel_sent = false;
 	}
 	SpinLockRelease(&slot->mutex);
-	return hit;
+	if (pid == 0)
+		return false;
+	kill(pid, SIGINT);
+	SpinLockAcquire(&slot->mutex);
+	slot->cancel_sent = true;
+	SpinLockRelease(&slot->mutex);
+	return true;
 }
 
 void
@@ -388,4 +466,23 @@ ujobs_slot_terminate_all(Oid database)
 		if (slot.state != UJOBS_SLOT_FREE && slot.database == database && slot.pid != 0)
 			kill(slot.pid, SIGTERM);
 	}
+}
+
+int
+ujobs_slot_find_running(int64 job_id, UjobsSlot *copy)
+{
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		UjobsSlot	slot;
+
+		if (slot_at(i)->job_id != job_id)
+			continue;			/* a stale miss is one the caller could have seen */
+		ujobs_slot_copy(i, &slot);
+		if (slot.database != MyDatabaseId || slot.state != UJOBS_SLOT_BUSY || slot.job_id != job_id)
+			continue;
+		if (copy != NULL)
+			*copy = slot;
+		return i;
+	}
+	return -1;
 }

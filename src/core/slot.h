@@ -3,7 +3,8 @@
  *
  * A slot is the lease of a running job: its process cannot be cut off from
  * its database, so nothing is written to claim.  Each function takes the
- * slot's spinlock itself; none raises, allocates or waits.
+ * slot's spinlock itself, those that allocate or free a slot slot_lock; none
+ * raises or allocates.
  */
 #ifndef UJOBS_CORE_SLOT_H
 #define UJOBS_CORE_SLOT_H
@@ -81,6 +82,9 @@ extern void ujobs_slot_ask_leave_for(int index, Oid database, Oid role);
 
 /* SIGTERM to all executors of a database: their jobs are given back. */
 extern void ujobs_slot_terminate_all(Oid database);
+
+/* The slot that runs a job of this database now, copied unless copy is NULL; or -1. */
+extern int	ujobs_slot_find_running(int64 job_id, UjobsSlot *copy);
 
 /* Wake an executor. */
 extern void ujobs_slot_wake(int index);

@@ -12,7 +12,8 @@
 #include "access/xact.h"
 #include "utils/memutils.h"
 
-#include "core/shmem.h"
+#include "core/engine.h"
+#include "core/hash.h"
 #include "core/tally.h"
 
 #define MIN_NOTES 64
@@ -40,28 +41,6 @@ static int	last_entry = UJOBS_TALLY_QUEUES;	/* most jobs are of the queue of the
 
 /* ---- the table ---- */
 
-static void
-histogram_init(UjobsTallyHistogram *h)
-{
-	for (int i = 0; i < UJOBS_TALLY_BUCKETS; i++)
-		pg_atomic_init_u64(&h->bucket[i], 0);
-	pg_atomic_init_u64(&h->sum, 0);
-}
-
-void
-ujobs_tally_init(UjobsTallies *tallies)
-{
-	SpinLockInit(&tallies->lock);
-	pg_atomic_init_u32(&tallies->n, 0);
-	for (int i = 0; i <= UJOBS_TALLY_QUEUES; i++)
-	{
-		for (int j = 0; j < UJOBS_TALLY_OUTCOMES; j++)
-			pg_atomic_init_u64(&tallies->entry[i].outcome[j], 0);
-		histogram_init(&tallies->entry[i].wait);
-		histogram_init(&tallies->entry[i].run);
-	}
-}
-
 static bool
 is_entry_of(const UjobsTallies *t, int i, uint32 hash, const char *queue)
 {
@@ -83,13 +62,13 @@ entry_find(UjobsTallies *t, uint32 hash, const char *queue)
 	return UJOBS_TALLY_QUEUES;
 }
 
-/* Without raising under the lock: somebody else may have been faster, or the table is full. */
+/* Another session may have been faster, or the table is full. */
 static int
 entry_make(UjobsTallies *t, uint32 hash, const char *queue)
 {
 	int			i;
 
-	SpinLockAcquire(&t->lock);
+	LWLockAcquire(&t->lock, LW_EXCLUSIVE);
 	i = entry_find(t, hash, queue);
 	if (i == UJOBS_TALLY_QUEUES && pg_atomic_read_u32(&t->n) < UJOBS_TALLY_QUEUES)
 	{
@@ -99,7 +78,7 @@ entry_make(UjobsTallies *t, uint32 hash, const char *queue)
 		pg_write_barrier();
 		pg_atomic_write_u32(&t->n, i + 1);
 	}
-	SpinLockRelease(&t->lock);
+	LWLockRelease(&t->lock);
 	return i;
 }
 
@@ -118,7 +97,7 @@ entry_of(UjobsTallies *t, const char *queue)
 
 	if (strcmp(t->entry[last_entry].queue, queue) == 0)
 		return last_entry;
-	hash = ujobs_queue_hash(queue);
+	hash = ujobs_hash_queue(queue);
 	i = entry_find(t, hash, queue);
 	if (i == UJOBS_TALLY_QUEUES && has_own_entry(queue) &&
 		pg_atomic_read_u32(&t->n) < UJOBS_TALLY_QUEUES)
@@ -164,8 +143,8 @@ at_xact_event(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
-			if (ujobs_shmem_area_attached() != NULL)
-				count_notes(&ujobs_shmem_area_attached()->tallies);
+			if (ujobs_engine_area_attached() != NULL)
+				count_notes(&ujobs_engine_area_attached()->tallies);
 			n_notes = 0;
 			break;
 		case XACT_EVENT_ABORT:
@@ -223,7 +202,7 @@ duration(TimestampTz from, TimestampTz to)
 void
 ujobs_tally_note(const char *queue, UjobsTallyOutcome outcome, const UjobsTallyTimes *times)
 {
-	UjobsArea  *area = ujobs_shmem_area(false);
+	UjobsArea  *area = ujobs_engine_area();
 	Note	   *note;
 
 	if (area == NULL)
@@ -253,7 +232,7 @@ ujobs_tally_bounds(void)
 int
 ujobs_tally_entries(UjobsTally **out)
 {
-	UjobsArea  *area = ujobs_shmem_area(false);
+	UjobsArea  *area = ujobs_engine_area();
 	int			n;
 
 	if (area == NULL)

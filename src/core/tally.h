@@ -15,24 +15,7 @@
 
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-#include "port/atomics.h"
-#include "storage/spin.h"
-
-#define UJOBS_TALLY_QUEUES 64
-#define UJOBS_TALLY_NAME 64		/* bytes, with the end */
-#define UJOBS_TALLY_BUCKETS 18	/* the last is for everything above the bounds */
-#define UJOBS_TALLY_OTHERS "(other)"	/* the name under which the queues without an entry are shown */
-
-typedef enum UjobsTallyOutcome
-{
-	UJOBS_TALLY_DONE,
-	UJOBS_TALLY_RETRY,			/* an attempt failed, another one will follow */
-	UJOBS_TALLY_DEAD,
-	UJOBS_TALLY_CANCELLED
-} UjobsTallyOutcome;
-
-#define UJOBS_TALLY_OUTCOMES 4
+#include "core/area.h"
 
 /* When an attempt could have started, started and ended. */
 typedef struct UjobsTallyTimes
@@ -41,32 +24,6 @@ typedef struct UjobsTallyTimes
 	TimestampTz started_at;		/* 0: it never did, there is nothing to measure */
 	TimestampTz ended_at;
 } UjobsTallyTimes;
-
-typedef struct UjobsTallyHistogram
-{
-	pg_atomic_uint64 bucket[UJOBS_TALLY_BUCKETS];	/* not cumulative */
-	pg_atomic_uint64 sum;		/* us */
-} UjobsTallyHistogram;
-
-typedef struct UjobsTally
-{
-	char		queue[UJOBS_TALLY_NAME];
-	pg_atomic_uint64 outcome[UJOBS_TALLY_OUTCOMES];
-	UjobsTallyHistogram wait;	/* due to started */
-	UjobsTallyHistogram run;	/* started to ended */
-} UjobsTally;
-
-/* The table, part of a database's area.  An entry below n never changes its name. */
-typedef struct UjobsTallies
-{
-	slock_t		lock;			/* to make an entry */
-	pg_atomic_uint32 n;
-	uint32		hash[UJOBS_TALLY_QUEUES];
-	UjobsTally	entry[UJOBS_TALLY_QUEUES + 1];	/* the last: all other queues */
-} UjobsTallies;
-
-/* Makes a table in zero-filled memory. */
-extern void ujobs_tally_init(UjobsTallies *tallies);
 
 /*
  * Count this at commit.  times may be NULL: nothing ran.  May allocate and

@@ -12,11 +12,16 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "core/awaited.h"
+#include "core/engine.h"
 #include "core/wakeup.h"
 
 #define MAX_NOTES 1024			/* beyond it jobs are noted as ranges */
 #define MAX_RANGES 32
 #define MAX_FINISHED 1024
+#define AT_ONCE 8				/* hints or waiters copied under one hold of a spinlock */
+
+StaticAssertDecl(UJOBS_MAX_WAITERS % AT_ONCE == 0, "waiters are looked at in whole groups");
 
 static UjobsHint *notes = NULL;
 static int64 *finished = NULL;
@@ -40,12 +45,13 @@ notes_clear(void)
 	note_outbox = PG_UINT64_MAX;
 }
 
-/* Copies hints into the ring; false when it is full. */
+/* Copies a few hints into the ring; false when it is full. */
 static bool
-ring_push(UjobsArea *area, const UjobsHint *hints, int n)
+push(UjobsArea *area, const UjobsHint *hints, int n)
 {
 	bool		fits;
 
+	Assert(n <= AT_ONCE);
 	SpinLockAcquire(&area->hint_lock);
 	fits = area->hint_tail - area->hint_head + n <= UJOBS_HINT_RING_SIZE;
 	if (fits)
@@ -58,47 +64,49 @@ ring_push(UjobsArea *area, const UjobsHint *hints, int n)
 }
 
 static bool
-push_all(UjobsArea *area)
+push_all(UjobsArea *area, const UjobsHint *hints, int n)
 {
-	for (int i = 0; i < n_notes; i += 32)
+	for (int i = 0; i < n; i += AT_ONCE)
 	{
-		if (!ring_push(area, notes + i, Min(32, n_notes - i)))
+		if (!push(area, hints + i, Min(AT_ONCE, n - i)))
 			return false;
 	}
-	return ring_push(area, ranges, n_ranges);
+	return true;
+}
+
+/* Did it end in this transaction?  When more ended than were noted, any may have. */
+static bool
+has_finished(int64 job_id)
+{
+	if (n_finished == MAX_FINISHED)
+		return true;
+	for (int i = 0; i < n_finished; i++)
+	{
+		if (finished[i] == job_id)
+			return true;
+	}
+	return false;
 }
 
 static void
 wake_waiters(UjobsArea *area)
 {
+	UjobsWaiter some[AT_ONCE];
+
 	if (pg_atomic_read_u32(&area->waiters) == 0)
 		return;
-	SpinLockAcquire(&area->waiter_lock);
-	for (int i = 0; i < UJOBS_MAX_WAITERS; i++)
+	for (int from = 0; from < UJOBS_MAX_WAITERS; from += AT_ONCE)
 	{
-		UjobsWaiter *w = &area->waiter[i];
-
-		if (w->job_id == 0)
-			continue;
-		for (int j = 0; j < n_finished; j++)
+		SpinLockAcquire(&area->waiter_lock);
+		memcpy(some, &area->waiter[from], sizeof(some));
+		SpinLockRelease(&area->waiter_lock);
+		/* A waiter that has gone meanwhile is woken for nothing: its latch stays valid. */
+		for (int i = 0; i < AT_ONCE; i++)
 		{
-			if (finished[j] == w->job_id)
-				SetLatch(w->latch);
+			if (some[i].job_id != 0 && has_finished(some[i].job_id))
+				SetLatch(some[i].latch);
 		}
-		if (n_finished == MAX_FINISHED)
-			SetLatch(w->latch); /* more ended than were noted */
 	}
-	SpinLockRelease(&area->waiter_lock);
-}
-
-/* Read once: DROP EXTENSION may clear the place between a test and a second look. */
-void
-ujobs_wakeup_ring(Latch *volatile *latch)
-{
-	Latch	   *there = *latch;
-
-	if (there != NULL)
-		SetLatch(there);
 }
 
 /*
@@ -120,7 +128,7 @@ push_awaited(UjobsArea *area)
 		if (!ujobs_awaited_test(&area->awaited, finished[i]))
 			continue;
 		any = true;
-		if (!ring_push(area, &hint, 1))
+		if (!push(area, &hint, 1))
 			pg_atomic_write_u32(&my_engine->dirty, 1);
 	}
 	return any;
@@ -160,34 +168,29 @@ publish_to_relay(void)
 		pg_atomic_write_u32(&my_engine->relay_changed, 1);
 	lower_outbox(my_engine, note_outbox);
 	pg_memory_barrier();
-	ujobs_wakeup_ring(&my_engine->relay_latch);
+	ujobs_engine_wake(&my_engine->relay_latch);
 	if (note_relay && my_engine->relay_pid == 0)
-		ujobs_wakeup_ring(&my_engine->dispatcher_latch);	/* now there may be something for one to do */
+		ujobs_engine_wake(&my_engine->dispatcher_latch);	/* now there may be something for one to do */
 }
 
 static void
 publish(void)
 {
-	UjobsArea  *area = ujobs_shmem_area_attached();
+	UjobsArea  *area = ujobs_engine_area_attached();
 	bool		awaited;
 
 	if (note_launcher)
-	{
-		UjobsControl *control = ujobs_shmem_control();
-
-		pg_atomic_write_u32(&control->launcher_rung, 1);
-		ujobs_wakeup_ring(&control->launcher_latch);
-	}
+		ujobs_engine_wake_launcher();
 	if (my_engine == NULL)
 		return;
 	publish_to_relay();
 	awaited = publish_finished(area);
 	if (n_notes == 0 && !note_rescan && !awaited)
 		return;
-	if (area == NULL || !push_all(area) || note_rescan)
+	if (area == NULL || !push_all(area, notes, n_notes) || !push_all(area, ranges, n_ranges) || note_rescan)
 		pg_atomic_write_u32(&my_engine->dirty, 1);
 	pg_memory_barrier();
-	ujobs_wakeup_ring(&my_engine->dispatcher_latch);
+	ujobs_engine_wake(&my_engine->dispatcher_latch);
 }
 
 static void
@@ -223,8 +226,8 @@ note_prepare(void)
 	if (!note_any)
 	{
 		/* An engine that starts after this scans after our commit or is told by dirty. */
-		my_engine = ujobs_shmem_engine(MyDatabaseId, true);
-		(void) ujobs_shmem_area(false);
+		my_engine = ujobs_engine_get(MyDatabaseId);
+		(void) ujobs_engine_area();
 		note_any = true;
 	}
 }
@@ -345,30 +348,30 @@ ujobs_wakeup_note_launcher(void)
 void
 ujobs_wakeup_rescan_now(void)
 {
-	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, false);
+	UjobsEngine *engine = ujobs_engine_find(MyDatabaseId);
 
 	if (engine == NULL)
 		return;
 	pg_atomic_write_u32(&engine->dirty, 1);
 	pg_atomic_write_u32(&engine->relay_changed, 1);
 	lower_outbox(engine, 0);
-	ujobs_wakeup_ring(&engine->dispatcher_latch);
-	ujobs_wakeup_ring(&engine->relay_latch);
+	ujobs_engine_wake(&engine->dispatcher_latch);
+	ujobs_engine_wake(&engine->relay_latch);
 }
 
 void
 ujobs_wakeup_dispatcher(void)
 {
 	if (my_engine == NULL)
-		my_engine = ujobs_shmem_engine(MyDatabaseId, false);
+		my_engine = ujobs_engine_find(MyDatabaseId);
 	if (my_engine != NULL)
-		ujobs_wakeup_ring(&my_engine->dispatcher_latch);
+		ujobs_engine_wake(&my_engine->dispatcher_latch);
 }
 
 int
 ujobs_wakeup_wait(int64 job_id)
 {
-	UjobsArea  *area = ujobs_shmem_area(false);
+	UjobsArea  *area = ujobs_engine_area();
 	int			index = -1;
 
 	if (area == NULL)
@@ -392,7 +395,7 @@ ujobs_wakeup_wait(int64 job_id)
 void
 ujobs_wakeup_unwait(int index)
 {
-	UjobsArea  *area = ujobs_shmem_area_attached();
+	UjobsArea  *area = ujobs_engine_area_attached();
 
 	if (index < 0 || area == NULL)
 		return;
@@ -402,16 +405,30 @@ ujobs_wakeup_unwait(int index)
 	pg_atomic_fetch_sub_u32(&area->waiters, 1);
 }
 
-int
-ujobs_wakeup_take(UjobsHint *hints, int max)
+static int
+take_some(UjobsArea *area, UjobsHint *hints, int max)
 {
-	UjobsArea  *area = ujobs_shmem_area_attached();
 	int			n = 0;
 
 	SpinLockAcquire(&area->hint_lock);
-	while (n < max && area->hint_head != area->hint_tail)
+	while (n < Min(max, AT_ONCE) && area->hint_head != area->hint_tail)
 		hints[n++] = area->hint[area->hint_head++ % UJOBS_HINT_RING_SIZE];
 	SpinLockRelease(&area->hint_lock);
+	return n;
+}
+
+int
+ujobs_wakeup_take(UjobsHint *hints, int max)
+{
+	UjobsArea  *area = ujobs_engine_area_attached();
+	int			n = 0;
+	int			some;
+
+	do
+	{
+		some = take_some(area, hints + n, max - n);
+		n += some;
+	} while (some == AT_ONCE && n < max);
 	return n;
 }
 

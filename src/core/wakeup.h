@@ -50,9 +50,6 @@ extern void ujobs_wakeup_note_launcher(void);
 /* Rescan now, outside any transaction's fate: COMMIT PREPARED, bulk loads. */
 extern void ujobs_wakeup_rescan_now(void);
 
-/* Set the latch that stands there, if any; safe anywhere, also while its owner goes. */
-extern void ujobs_wakeup_ring(Latch *volatile *latch);
-
 /* Set the dispatcher's latch now; safe anywhere. */
 extern void ujobs_wakeup_dispatcher(void);
 
@@ -63,7 +60,7 @@ extern void ujobs_wakeup_dispatcher(void);
 extern int	ujobs_wakeup_wait(int64 job_id);
 extern void ujobs_wakeup_unwait(int index);
 
-/* The dispatcher's side: take up to max hints; false when the ring is empty. */
+/* The dispatcher's side: take up to max hints; returns their number. */
 extern int	ujobs_wakeup_take(UjobsHint *hints, int max);
 
 /* The dispatcher's side: were hints lost since the last call? */

@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "model/retry.h"
 
 #define US_PER_MS INT64CONST(1000)
@@ -261,69 +262,23 @@ ujobs_retry_parse(Jsonb *given, UjobsRetry *policy)
 
 /* ---- the normal form ---- */
 
-static void
-push_key(JsonbParseState **state, const char *key)
-{
-	JsonbValue	value;
-
-	value.type = jbvString;
-	value.val.string.val = pstrdup(key);
-	value.val.string.len = strlen(key);
-	(void) pushJsonbValue(state, WJB_KEY, &value);
-}
-
-static void
-push_number(JsonbParseState **state, const char *key, int64 number)
-{
-	JsonbValue	value;
-
-	push_key(state, key);
-	value.type = jbvNumeric;
-	value.val.numeric = int64_to_numeric(number);
-	(void) pushJsonbValue(state, WJB_VALUE, &value);
-}
-
-static void
-push_string(JsonbParseState **state, JsonbIteratorToken as, const char *string)
-{
-	JsonbValue	value;
-
-	value.type = jbvString;
-	value.val.string.val = pstrdup(string);
-	value.val.string.len = strlen(string);
-	(void) pushJsonbValue(state, as, &value);
-}
-
-static void
-push_boolean(JsonbParseState **state, const char *key, bool boolean)
-{
-	JsonbValue	value;
-
-	push_key(state, key);
-	value.type = jbvBool;
-	value.val.boolean = boolean;
-	(void) pushJsonbValue(state, WJB_VALUE, &value);
-}
-
 Jsonb *
 ujobs_retry_to_jsonb(const UjobsRetry *policy)
 {
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 
-	(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_number(&state, "attempts", policy->attempts);
-	push_key(&state, "backoff");
-	push_string(&state, WJB_VALUE, ujobs_retry_backoff_name(policy->backoff));
-	push_number(&state, "delay", policy->delay / US_PER_MS);
-	push_number(&state, "maxDelay", policy->max_delay / US_PER_MS);
-	push_boolean(&state, "jitter", policy->jitter);
-	push_boolean(&state, "deadLetter", policy->dead_letter);
-	push_key(&state, "terminal");
-	(void) pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_number(&json, "attempts", policy->attempts);
+	ujobs_json_text(&json, "backoff", ujobs_retry_backoff_name(policy->backoff));
+	ujobs_json_number(&json, "delay", policy->delay / US_PER_MS);
+	ujobs_json_number(&json, "maxDelay", policy->max_delay / US_PER_MS);
+	ujobs_json_boolean(&json, "jitter", policy->jitter);
+	ujobs_json_boolean(&json, "deadLetter", policy->dead_letter);
+	ujobs_json_begin_array(&json, "terminal");
 	for (int i = 0; i < policy->n_terminal; i++)
-		push_string(&state, WJB_ELEM, policy->terminal[i]);
-	(void) pushJsonbValue(&state, WJB_END_ARRAY, NULL);
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+		ujobs_json_text(&json, NULL, policy->terminal[i]);
+	(void) ujobs_json_end(&json);
+	return ujobs_json_end(&json);
 }
 
 /* ---- deciding ---- */

@@ -9,6 +9,7 @@
 #include "utils/timestamp.h"
 
 #include "core/error.h"
+#include "core/json.h"
 #include "model/task.h"
 #include "model/template.h"
 
@@ -90,29 +91,17 @@ ujobs_task_entries_read(Jsonb *list, const char *source, UjobsTaskEntry **entrie
 Jsonb *
 ujobs_task_entries_to_jsonb(const UjobsTaskEntry *entries, int n)
 {
-	JsonbParseState *state = NULL;
-	JsonbValue	value;
+	UjobsJson	json = {0};
 
-	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	ujobs_json_begin_array(&json, NULL);
 	for (int i = 0; i < n; i++)
 	{
-		pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
-		value.type = jbvString;
-		value.val.string.val = entries[i].job;
-		value.val.string.len = strlen(entries[i].job);
-		pushJsonbValue(&state, WJB_ELEM, &value);
-		if (JB_ROOT_IS_SCALAR(entries[i].input))
-			value = *getIthJsonbValueFromContainer(&entries[i].input->root, 0);
-		else
-		{
-			value.type = jbvBinary;
-			value.val.binary.data = &entries[i].input->root;
-			value.val.binary.len = VARSIZE(entries[i].input) - VARHDRSZ;
-		}
-		pushJsonbValue(&state, WJB_ELEM, &value);
-		pushJsonbValue(&state, WJB_END_ARRAY, NULL);
+		ujobs_json_begin_array(&json, NULL);
+		ujobs_json_text(&json, NULL, entries[i].job);
+		ujobs_json_jsonb(&json, NULL, entries[i].input);
+		(void) ujobs_json_end(&json);
 	}
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, NULL));
+	return ujobs_json_end(&json);
 }
 
 /* ---- names ---- */

@@ -14,7 +14,8 @@
 #include "utils/snapmgr.h"
 
 #include "core/clock.h"
-#include "core/shmem.h"
+#include "core/engine.h"
+#include "core/slot.h"
 #include "core/wakeup.h"
 #include "run/drain.h"
 #include "run/trial.h"
@@ -102,7 +103,7 @@ scan(Drain *drain)
 	UjobsLaneKey key = {PG_INT32_MIN, ""};
 	List	   *queues;
 
-	drain->own_only = ujobs_shmem_engine_serves();
+	drain->own_only = ujobs_engine_serves();
 	drain->more = false;
 	drain->ran = 0;
 	ujobs_heap_clear(&drain->heap);
@@ -160,7 +161,7 @@ claim(const UjobsHeapItem *item)
 	UjobsJob   *job;
 	bool		locked;
 
-	if (ujobs_shmem_find_running(id, &slot) >= 0)
+	if (ujobs_slot_find_running(id, &slot) >= 0)
 		return NULL;			/* by an engine that is about to stop */
 	ujobs_identity_enter(&identity);
 	locked = ujobs_drain_lock(id);
@@ -221,7 +222,7 @@ ujobs_drain(const char *queue, int max_jobs, UjobsDrainReceiver receive, void *a
 	{
 		CHECK_FOR_INTERRUPTS();
 		MemoryContextReset(drain.memory);
-		if (drain.own_only != ujobs_shmem_engine_serves())
+		if (drain.own_only != ujobs_engine_serves())
 			scan(&drain);
 		else if (run_one(&drain, &item, &drained))
 		{

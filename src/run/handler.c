@@ -10,6 +10,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "commands/proclang.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -64,6 +65,7 @@ find_callable(const UjobsDefinition *definition, UjobsHandler *handler, char **m
 	fits = shape_fits(definition, form);
 	handler->result_type = form->prorettype;
 	handler->has_result = form->pronargs == 2;
+	handler->plpgsql = form->prolang == get_language_oid("plpgsql", true);
 	ReleaseSysCache(tuple);
 	if (!fits)
 		*missing = psprintf("handler %s is no longer a %s of one jsonb", definition->handler,

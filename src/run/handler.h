@@ -14,6 +14,7 @@ typedef struct UjobsHandler
 	Oid			proc;			/* atomic and durable */
 	Oid			result_type;	/* atomic */
 	bool		has_result;		/* durable: (input jsonb, INOUT result jsonb) */
+	bool		plpgsql;		/* its language */
 	FmgrInfo	function;		/* atomic; lives in the context of the find */
 	FmgrInfo	to_jsonb;		/* of result_type */
 	char	   *text;			/* durable and command: what to run */

@@ -19,6 +19,7 @@
 #include "utils/uuid.h"
 
 #include "core/error.h"
+#include "core/json.h"
 #include "model/json_schema.h"
 #include "model/template.h"
 #include "model/traceparent.h"
@@ -209,33 +210,25 @@ is_passing(int sqlerrcode)
 }
 
 static void
-push_member(JsonbParseState **state, const char *name, const char *text)
+add_member(UjobsJson *json, const char *name, const char *text)
 {
-	JsonbValue	value = {.type = jbvString};
-
-	if (text == NULL)
-		return;
-	value.val.string.val = pstrdup(name);
-	value.val.string.len = strlen(name);
-	pushJsonbValue(state, WJB_KEY, &value);
-	value.val.string.val = pstrdup(text);
-	value.val.string.len = strlen(text);
-	pushJsonbValue(state, WJB_VALUE, &value);
+	if (text != NULL)
+		ujobs_json_text(json, name, text);
 }
 
 static Jsonb *
 describe(const ErrorData *error)
 {
 	const UjobsErrorInfo *info = ujobs_error_find(error->sqlerrcode);
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_member(&state, "sqlstate", unpack_sql_state(error->sqlerrcode));
-	push_member(&state, "name", info == NULL ? NULL : info->name);
-	push_member(&state, "message", error->message);
-	push_member(&state, "detail", error->detail);
-	push_member(&state, "hint", error->hint);
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+	ujobs_json_begin_object(&json, NULL);
+	add_member(&json, "sqlstate", unpack_sql_state(error->sqlerrcode));
+	add_member(&json, "name", info == NULL ? NULL : info->name);
+	add_member(&json, "message", error->message);
+	add_member(&json, "detail", error->detail);
+	add_member(&json, "hint", error->hint);
+	return ujobs_json_end(&json);
 }
 
 /* ---- trying ---- */

@@ -5,7 +5,9 @@
 
 #include <signal.h>
 
+#include "libpq/pqsignal.h"
 #include "miscadmin.h"
+#include "tcop/tcopprot.h"
 #include "utils/timeout.h"
 
 #include "core/clock.h"
@@ -25,6 +27,7 @@ static Clock job_clock;
 static Clock step_clock;
 static bool has_clocks = false;
 static volatile sig_atomic_t cancelled = false;
+static volatile sig_atomic_t signalled = false;
 
 static void
 interrupt(Clock *clock)
@@ -116,6 +119,35 @@ bool
 ujobs_interrupt_was_cancelled(void)
 {
 	return cancelled;
+}
+
+static void
+on_signal(SIGNAL_ARGS)
+{
+	signalled = true;
+	StatementCancelHandler(postgres_signal_arg);
+}
+
+/* Other kinds of processes may treat SIGINT in their own way: there every query_canceled counts as a cancel. */
+void
+ujobs_interrupt_watch(void)
+{
+	signalled = MyBackendType != B_BACKEND;
+	if (MyBackendType == B_BACKEND)
+		pqsignal(SIGINT, on_signal);
+}
+
+void
+ujobs_interrupt_unwatch(void)
+{
+	if (MyBackendType == B_BACKEND)
+		pqsignal(SIGINT, StatementCancelHandler);
+}
+
+bool
+ujobs_interrupt_was_signalled(void)
+{
+	return signalled;
 }
 
 bool

@@ -28,6 +28,14 @@ extern void ujobs_interrupt_stop(void);
 extern void ujobs_interrupt_note_cancel(void);
 extern bool ujobs_interrupt_was_cancelled(void);
 
+/*
+ * In drain: has SIGINT, which cancels and statement timeouts send, come since
+ * the watch began?  A watch that an error ended does no harm.
+ */
+extern void ujobs_interrupt_watch(void);
+extern void ujobs_interrupt_unwatch(void);
+extern bool ujobs_interrupt_was_signalled(void);
+
 /* Did a clock run out? */
 extern bool ujobs_interrupt_timed_out(void);
 

@@ -17,6 +17,7 @@
 #include "utils/timestamp.h"
 
 #include "core/error.h"
+#include "core/json.h"
 #include "run/route.h"
 #include "store/driver_store.h"
 #include "store/outbox_store.h"
@@ -24,57 +25,6 @@
 #define CHUNK 1000				/* messages of one statement */
 
 /* ---- the message ---- */
-
-static void
-push_key(JsonbParseState **state, const char *name)
-{
-	JsonbValue	key = {.type = jbvString};
-
-	key.val.string.val = pstrdup(name);
-	key.val.string.len = strlen(name);
-	pushJsonbValue(state, WJB_KEY, &key);
-}
-
-/* NULL is null. */
-static void
-push_text(JsonbParseState **state, const char *name, const char *text)
-{
-	JsonbValue	value = {.type = text == NULL ? jbvNull : jbvString};
-
-	push_key(state, name);
-	if (text != NULL)
-	{
-		value.val.string.val = pstrdup(text);
-		value.val.string.len = strlen(text);
-	}
-	pushJsonbValue(state, WJB_VALUE, &value);
-}
-
-static void
-push_number(JsonbParseState **state, const char *name, int64 number)
-{
-	JsonbValue	value = {.type = jbvNumeric};
-
-	push_key(state, name);
-	value.val.numeric = int64_to_numeric(number);
-	pushJsonbValue(state, WJB_VALUE, &value);
-}
-
-/* A container goes in as it is, a scalar out of its shell. */
-static void
-push_jsonb(JsonbParseState **state, const char *name, Jsonb *jsonb)
-{
-	JsonbValue	value;
-
-	push_key(state, name);
-	if (!JsonbExtractScalar(&jsonb->root, &value))
-	{
-		value.type = jbvBinary;
-		value.val.binary.data = &jsonb->root;
-		value.val.binary.len = VARSIZE_ANY_EXHDR(jsonb);
-	}
-	pushJsonbValue(state, WJB_VALUE, &value);
-}
 
 /* ISO 8601 in UTC with milliseconds, rounded down; what is before its first year is as due as that. */
 static char *
@@ -96,35 +46,35 @@ instant_text(TimestampTz at)
 static Jsonb *
 message_of(const UjobsEnqueueOptions *o, const UjobsEnqueueItem *item)
 {
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 	char	   *run_id = DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&item->result.run_id)));
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_text(&state, "id", run_id);
-	push_text(&state, "runId", run_id);
-	push_text(&state, "name", o->definition->name);
-	push_text(&state, "queue", o->queue);
-	push_jsonb(&state, "input", item->input);
-	push_text(&state, "idempotencyKey", item->key);
-	push_number(&state, "maxAttempts", o->definition->retry.attempts);
-	push_text(&state, "runAt", instant_text(o->run_at));
-	push_text(&state, "tenantId", item->tenant[0] == '\0' ? NULL : item->tenant);
-	push_text(&state, "traceparent", o->traceparent);
-	push_text(&state, "enqueuedBy", o->enqueued_by);
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_text(&json, "id", run_id);
+	ujobs_json_text(&json, "runId", run_id);
+	ujobs_json_text(&json, "name", o->definition->name);
+	ujobs_json_text(&json, "queue", o->queue);
+	ujobs_json_jsonb(&json, "input", item->input);
+	ujobs_json_text(&json, "idempotencyKey", item->key);
+	ujobs_json_number(&json, "maxAttempts", o->definition->retry.attempts);
+	ujobs_json_text(&json, "runAt", instant_text(o->run_at));
+	ujobs_json_text(&json, "tenantId", item->tenant[0] == '\0' ? NULL : item->tenant);
+	ujobs_json_text(&json, "traceparent", o->traceparent);
+	ujobs_json_text(&json, "enqueuedBy", o->enqueued_by);
 	if (o->priority != o->definition->priority)
-		push_number(&state, "priority", o->priority);
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+		ujobs_json_number(&json, "priority", o->priority);
+	return ujobs_json_end(&json);
 }
 
 static Jsonb *
 headers_of(const UjobsEnqueueOptions *o)
 {
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	ujobs_json_begin_object(&json, NULL);
 	if (o->traceparent != NULL)
-		push_text(&state, "traceparent", o->traceparent);
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+		ujobs_json_text(&json, "traceparent", o->traceparent);
+	return ujobs_json_end(&json);
 }
 
 void

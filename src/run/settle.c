@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "model/retry.h"
 #include "run/current.h"
 #include "run/settle.h"
@@ -27,71 +28,60 @@
 #define MISSING_RECHECK_US (INT64CONST(3) * USECS_PER_SEC)
 #define MISSING_SPACING_US INT64CONST(1000)
 
+/* At most cap bytes of it; empty ones are left out. */
 static void
-push_text(JsonbParseState **state, const char *key, const char *value, int cap)
+add_text(UjobsJson *json, const char *key, const char *text, int cap)
 {
-	JsonbValue	v;
+	int			length = text == NULL ? 0 : strlen(text);
 
-	if (value == NULL || value[0] == '\0')
-		return;
-	v.type = jbvString;
-	v.val.string.val = unconstify(char *, key);
-	v.val.string.len = strlen(key);
-	(void) pushJsonbValue(state, WJB_KEY, &v);
-	v.val.string.val = unconstify(char *, value);
-	v.val.string.len = strlen(value);
-	if (v.val.string.len > cap)
-		v.val.string.len = pg_mbcliplen(value, v.val.string.len, cap);
-	(void) pushJsonbValue(state, WJB_VALUE, &v);
+	if (length > cap)
+		length = pg_mbcliplen(text, length, cap);
+	if (length > 0)
+		ujobs_json_text_of(json, key, text, length);
 }
 
-static JsonbValue *
-push_error(JsonbParseState **state, const ErrorData *error)
+static Jsonb *
+add_error(UjobsJson *json, const char *key, const ErrorData *error)
 {
 	const UjobsErrorInfo *info = ujobs_error_find(error->sqlerrcode);
 
-	(void) pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
-	push_text(state, "sqlstate", unpack_sql_state(error->sqlerrcode), 5);
-	push_text(state, "name", info ? info->name : NULL, 64);
-	push_text(state, "message", error->message ? error->message : "missing error text", CAP_MESSAGE);
-	push_text(state, "detail", error->detail, CAP_DETAIL);
-	push_text(state, "hint", error->hint || info == NULL ? error->hint : info->fix, CAP_DETAIL);
-	push_text(state, "context", error->context, CAP_CONTEXT);
-	push_text(state, "schema", error->schema_name, NAMEDATALEN);
-	push_text(state, "table", error->table_name, NAMEDATALEN);
-	push_text(state, "constraint", error->constraint_name, NAMEDATALEN);
-	return pushJsonbValue(state, WJB_END_OBJECT, NULL);
+	ujobs_json_begin_object(json, key);
+	add_text(json, "sqlstate", unpack_sql_state(error->sqlerrcode), 5);
+	add_text(json, "name", info ? info->name : NULL, 64);
+	add_text(json, "message", error->message ? error->message : "missing error text", CAP_MESSAGE);
+	add_text(json, "detail", error->detail, CAP_DETAIL);
+	add_text(json, "hint", error->hint || info == NULL ? error->hint : info->fix, CAP_DETAIL);
+	add_text(json, "context", error->context, CAP_CONTEXT);
+	add_text(json, "schema", error->schema_name, NAMEDATALEN);
+	add_text(json, "table", error->table_name, NAMEDATALEN);
+	add_text(json, "constraint", error->constraint_name, NAMEDATALEN);
+	return ujobs_json_end(json);
 }
 
 Jsonb *
 ujobs_settle_error(const ErrorData *error)
 {
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 
-	return JsonbValueToJsonb(push_error(&state, error));
+	return add_error(&json, NULL, error);
 }
 
 /* UJ022 around the last error: every attempt failed. */
 static Jsonb *
 exhausted_error(const ErrorData *error, int32 attempt)
 {
-	JsonbParseState *state = NULL;
-	JsonbValue	key;
+	UjobsJson	json = {0};
 	char	   *last = pstrdup(error->message ? error->message : "missing error text");
 
 	if (strlen(last) > CAP_MESSAGE)
 		last[pg_mbcliplen(last, strlen(last), CAP_MESSAGE)] = '\0';
-	(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	push_text(&state, "sqlstate", "UJ022", 5);
-	push_text(&state, "name", "X_JOB_MAX_ATTEMPTS", 64);
-	push_text(&state, "message", attempt == 1 ? psprintf("the only attempt failed: %s", last) :
-			  psprintf("all %d attempts failed: %s", attempt, last), 2 * CAP_MESSAGE);
-	key.type = jbvString;
-	key.val.string.val = "cause";
-	key.val.string.len = 5;
-	(void) pushJsonbValue(&state, WJB_KEY, &key);
-	(void) push_error(&state, error);
-	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_text(&json, "sqlstate", "UJ022");
+	ujobs_json_text(&json, "name", "X_JOB_MAX_ATTEMPTS");
+	ujobs_json_text(&json, "message", attempt == 1 ? psprintf("the only attempt failed: %s", last) :
+					psprintf("all %d attempts failed: %s", attempt, last));
+	(void) add_error(&json, "cause", error);
+	return ujobs_json_end(&json);
 }
 
 /* The attempt that was to begin does not. */

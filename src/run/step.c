@@ -48,7 +48,7 @@ at_xact_event(XactEvent event, void *arg)
 {
 	if (run.job == NULL || !run.block || run.committing || !ujobs_inside_job())
 		return;
-	if (event == XACT_EVENT_PRE_COMMIT)
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
 		ujobs_step_refuse_open_block();
 	if (event == XACT_EVENT_ABORT)
 		run.unbalanced = true;
@@ -91,18 +91,18 @@ ujobs_step_here(const UjobsStepCall *call, const char *name)
 	const UjobsJob *job = ujobs_current_job();
 
 	if (job == NULL)
-		ujobs_step_refuse_outside(call->function);
+		ujobs_step_place_refuse_outside(call->function);
 	if (run.job != job)
-		ujobs_step_refuse(UJOBS_PLACE_ATOMIC_JOB, name);
+		ujobs_step_place_refuse(UJOBS_PLACE_ATOMIC_JOB, name);
 	check_went_on();
 	if (run.busy || run.committing)
-		ujobs_step_refuse(UJOBS_PLACE_STEP, name);
+		ujobs_step_place_refuse(UJOBS_PLACE_STEP, name);
 	if (GetCurrentTransactionNestLevel() != run.nest_level)
-		ujobs_step_refuse(UJOBS_PLACE_EXCEPTION, name);
+		ujobs_step_place_refuse(UJOBS_PLACE_EXCEPTION, name);
 	if (call->procedure && run.level == UJOBS_CALL_NESTED)
-		ujobs_step_check_frames(name, &run.ground);
+		ujobs_step_place_check(name, &run.origin);
 	else if (call->procedure && call->atomic)
-		ujobs_step_refuse_frames(name, &run.ground);
+		ujobs_step_place_refuse_atomic(name, &run.origin);
 	return &run;
 }
 
@@ -289,7 +289,7 @@ ujobs_step_result(const char *name)
 	UjobsStepEntry *entry;
 
 	if (job == NULL)
-		ujobs_step_refuse_outside("step_result");
+		ujobs_step_place_refuse_outside("step_result");
 	if (run.job != job || name == NULL)
 		return NULL;
 	entry = ujobs_step_find(&run, name);
@@ -301,7 +301,7 @@ ujobs_step_result(const char *name)
 /* ---- around a handler ---- */
 
 void
-ujobs_step_enter(const UjobsJob *job, UjobsCallLevel level, int64 timeout_ms)
+ujobs_step_enter(const UjobsJob *job, const UjobsHandler *handler, UjobsCallLevel level, int64 timeout_ms)
 {
 	static bool registered = false;
 	MemoryContext memory = run.memory;
@@ -319,7 +319,7 @@ ujobs_step_enter(const UjobsJob *job, UjobsCallLevel level, int64 timeout_ms)
 	run.due = level != UJOBS_CALL_TOP || job->due_at <= ujobs_clock_now();
 	run.timeout_ms = timeout_ms;
 	run.nest_level = GetCurrentTransactionNestLevel();
-	ujobs_step_ground_note(&run.ground);
+	ujobs_step_place_note(&run.origin, handler->plpgsql, level == UJOBS_CALL_NESTED);
 }
 
 void

@@ -21,8 +21,8 @@
 
 /* ---- around a handler ---- */
 
-/* A durable handler is about to be called. */
-extern void ujobs_step_enter(const UjobsJob *job, UjobsCallLevel level, int64 timeout_ms);
+/* A durable handler is about to be called; timeout_ms: of one step, 0 = none. */
+extern void ujobs_step_enter(const UjobsJob *job, const UjobsHandler *handler, UjobsCallLevel level, int64 timeout_ms);
 
 /* It returned.  Raises what it should not have gone on after: an open block, an error or a suspension it caught. */
 extern void ujobs_step_check_end(void);

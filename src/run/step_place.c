@@ -1,13 +1,17 @@
 /*
  * step_place.c: names the cause of a step that could not commit.
  *
- * The server only says that a call is atomic.  Why, is told by the frames of
- * the error context: a handler that calls a step by plain CALL statements has
- * frames "at CALL" and nothing else.
+ * The server only says that a call is atomic.  Why, is told by the statements
+ * that PL/pgSQL runs between the handler and the step: each call of a PL/pgSQL
+ * function has a frame on the stack of error callbacks, whose argument is the
+ * function's execution state with the statement at hand.  A handler that
+ * calls a step by plain CALL statements has frames at CALL, the server's own
+ * for the SQL text of each, and no others (docs/decisions/021).
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "plpgsql.h"
 #include "utils/elog.h"
 #include "utils/guc.h"
 
@@ -50,7 +54,7 @@ static const struct
 };
 
 void
-ujobs_step_refuse(UjobsPlace place, const char *name)
+ujobs_step_place_refuse(UjobsPlace place, const char *name)
 {
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(STEP_NOT_DURABLE)),
@@ -61,7 +65,7 @@ ujobs_step_refuse(UjobsPlace place, const char *name)
 }
 
 void
-ujobs_step_refuse_outside(const char *function)
+ujobs_step_place_refuse_outside(const char *function)
 {
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(STEP_OUTSIDE_JOB)),
@@ -71,129 +75,107 @@ ujobs_step_refuse_outside(const char *function)
 	pg_unreachable();
 }
 
-/* The statement kind of a frame "PL/pgSQL function f(jsonb) line 3 at CALL", or NULL. */
-static const char *
-statement_of(const char *line, size_t length)
+/* The callbacks by which frames are told apart. */
+typedef struct Callbacks
 {
-	static const char frame[] = "PL/pgSQL function ";
-	const char *at = NULL;
+	void		(*plpgsql) (void *arg);
+	void		(*spi) (void *arg);	/* NULL: there is no such frame */
+} Callbacks;
 
-	if (length < sizeof(frame) || strncmp(line, frame, sizeof(frame) - 1) != 0)
-		return NULL;
-	for (const char *p = line; p + 4 < line + length; p++)
+/*
+ * Reads them off the two outermost frames: the handler's and that of the SQL
+ * text it runs, or that of the CALL by which drain runs it and the handler's.
+ */
+static Callbacks
+callbacks_of(const UjobsStepOrigin *origin)
+{
+	void		(*first) (void *arg) = NULL;
+	void		(*second) (void *arg) = NULL;
+
+	for (const ErrorContextCallback *frame = error_context_stack; frame != NULL && frame != origin->frame;
+		 frame = frame->previous)
 	{
-		if (strncmp(p, " at ", 4) == 0)
-			at = p + 4;
+		second = first;
+		first = frame->callback;
 	}
-	return at;
+	if (origin->through_spi)
+		return (Callbacks) {.plpgsql = second, .spi = first};
+	return (Callbacks) {.plpgsql = first, .spi = second};
 }
 
+/* What a PL/pgSQL function at this statement makes of a step that it calls. */
 static UjobsPlace
-place_of(const char *frames)
+place_of_statement(const PLpgSQL_stmt *statement)
 {
-	UjobsPlace	place = UJOBS_PLACE_LANGUAGE;
+	if (statement != NULL && statement->cmd_type == PLPGSQL_STMT_CALL)
+		return UJOBS_PLACE_UNKNOWN;
+	if (statement != NULL && statement->cmd_type == PLPGSQL_STMT_DYNEXECUTE)
+		return UJOBS_PLACE_EXECUTE;
+	return UJOBS_PLACE_FUNCTION;
+}
 
-	for (const char *line = frames; *line != '\0';)
+/* The innermost cause; UNKNOWN when all of it are CALL statements. */
+static UjobsPlace
+place_since(const UjobsStepOrigin *origin)
+{
+	Callbacks	callbacks = callbacks_of(origin);
+
+	if (!origin->plpgsql)
+		return UJOBS_PLACE_LANGUAGE;
+	for (const ErrorContextCallback *frame = error_context_stack; frame != NULL && frame != origin->frame;
+		 frame = frame->previous)
 	{
-		size_t		length = strcspn(line, "\n");
-		const char *statement = statement_of(line, length);
+		UjobsPlace	place;
 
-		if (strncmp(line, "SQL function ", 13) == 0)
+		if (frame->callback == callbacks.spi)
+			continue;
+		if (frame->callback != callbacks.plpgsql)
 			return UJOBS_PLACE_LANGUAGE;
-		if (statement != NULL)
-		{
-			if (strncmp(statement, "EXECUTE", 7) == 0)
-				return UJOBS_PLACE_EXECUTE;
-			if (strncmp(statement, "CALL", 4) != 0)
-				return UJOBS_PLACE_FUNCTION;
-			place = UJOBS_PLACE_UNKNOWN;
-		}
-		line += length;
-		line += *line == '\n';
+		place = place_of_statement(((const PLpgSQL_execstate *) frame->arg)->err_stmt);
+		if (place != UJOBS_PLACE_UNKNOWN)
+			return place;
 	}
-	return place;
-}
-
-/* Where the handler's outermost frame points on to its caller's. */
-static ErrorContextCallback **
-end_of_frames(const UjobsStepGround *ground)
-{
-	ErrorContextCallback **frame = &error_context_stack;
-
-	while (*frame != NULL && *frame != ground->frame)
-		frame = &(*frame)->previous;
-	return frame;
-}
-
-/* The handler's own, without those of a client that called drain. */
-static char *
-frames_since(const UjobsStepGround *ground)
-{
-	ErrorContextCallback **volatile end = end_of_frames(ground);
-	char	   *frames = NULL;
-
-	*end = NULL;
-	PG_TRY();
-	{
-		frames = GetErrorContextStack();
-	}
-	PG_FINALLY();
-	{
-		*end = ground->frame;
-	}
-	PG_END_TRY();
-	return frames;
-}
-
-/* In English, whatever the session's language: the frames are read, not shown. */
-static UjobsPlace
-place_since(const UjobsStepGround *ground)
-{
-	int			level = NewGUCNestLevel();
-	UjobsPlace	place;
-
-	(void) set_config_option("lc_messages", "C", PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	place = place_of(frames_since(ground));
-	AtEOXact_GUC(false, level);
-	return place;
+	return UJOBS_PLACE_UNKNOWN;
 }
 
 void
-ujobs_step_refuse_frames(const char *name, const UjobsStepGround *ground)
+ujobs_step_place_refuse_atomic(const char *name, const UjobsStepOrigin *origin)
 {
-	UjobsPlace	place = place_since(ground);
+	UjobsPlace	place = place_since(origin);
 
 	/* All frames are CALLs: a SECURITY DEFINER or SET clause on the way. */
-	ujobs_step_refuse(place == UJOBS_PLACE_UNKNOWN ? UJOBS_PLACE_FUNCTION : place, name);
+	ujobs_step_place_refuse(place == UJOBS_PLACE_UNKNOWN ? UJOBS_PLACE_FUNCTION : place, name);
 }
 
 void
-ujobs_step_ground_note(UjobsStepGround *ground)
+ujobs_step_place_note(UjobsStepOrigin *origin, bool plpgsql, bool through_spi)
 {
-	ground->frame = error_context_stack;
-	GetUserIdAndSecContext(&ground->user, &ground->security_context);
-	ground->guc_level = NewGUCNestLevel();
-	AtEOXact_GUC(false, ground->guc_level);
+	origin->plpgsql = plpgsql;
+	origin->through_spi = through_spi;
+	origin->frame = error_context_stack;
+	GetUserIdAndSecContext(&origin->user, &origin->security_context);
+	origin->guc_level = NewGUCNestLevel();
+	AtEOXact_GUC(false, origin->guc_level);
 }
 
-/* SET ROLE changes the user alone, and is refused where the context says so. */
+/* Is a SECURITY DEFINER or SET clause on the way?  SET ROLE changes the user alone, and is refused where the context says so. */
 static bool
-is_elsewhere(const UjobsStepGround *ground)
+is_in_other_context(const UjobsStepOrigin *origin)
 {
-	UjobsStepGround here;
+	UjobsStepOrigin here;
 
-	ujobs_step_ground_note(&here);
-	return here.guc_level != ground->guc_level || here.security_context != ground->security_context ||
-		(here.user != ground->user && (ground->security_context & SECURITY_LOCAL_USERID_CHANGE));
+	ujobs_step_place_note(&here, origin->plpgsql, origin->through_spi);
+	return here.guc_level != origin->guc_level || here.security_context != origin->security_context ||
+		(here.user != origin->user && (origin->security_context & SECURITY_LOCAL_USERID_CHANGE));
 }
 
 void
-ujobs_step_check_frames(const char *name, const UjobsStepGround *ground)
+ujobs_step_place_check(const char *name, const UjobsStepOrigin *origin)
 {
-	UjobsPlace	place = place_since(ground);
+	UjobsPlace	place = place_since(origin);
 
-	if (place == UJOBS_PLACE_UNKNOWN && is_elsewhere(ground))
+	if (place == UJOBS_PLACE_UNKNOWN && is_in_other_context(origin))
 		place = UJOBS_PLACE_FUNCTION;
 	if (place != UJOBS_PLACE_UNKNOWN)
-		ujobs_step_refuse(place, name);
+		ujobs_step_place_refuse(place, name);
 }

@@ -20,29 +20,32 @@ typedef enum UjobsPlace
 } UjobsPlace;
 
 /* Raises UJ016; name may be NULL. */
-pg_noreturn extern void ujobs_step_refuse(UjobsPlace place, const char *name);
+pg_noreturn extern void ujobs_step_place_refuse(UjobsPlace place, const char *name);
 
 /* Raises UJ015. */
-pg_noreturn extern void ujobs_step_refuse_outside(const char *function);
+pg_noreturn extern void ujobs_step_place_refuse_outside(const char *function);
 
 /* Where the handler was called, and what a SECURITY DEFINER or SET clause changes. */
-typedef struct UjobsStepGround
+typedef struct UjobsStepOrigin
 {
+	bool		plpgsql;		/* the handler's language */
+	bool		through_spi;	/* it is called by SPI, not as a portal of its own */
 	ErrorContextCallback *frame;	/* the innermost of the caller */
 	Oid			user;
 	int			security_context;
 	int			guc_level;
-} UjobsStepGround;
+} UjobsStepOrigin;
 
-extern void ujobs_step_ground_note(UjobsStepGround *ground);
+/* To be called right before the handler. */
+extern void ujobs_step_place_note(UjobsStepOrigin *origin, bool plpgsql, bool through_spi);
 
-/* Reads from the handler's frames why a call cannot commit, and refuses it. */
-pg_noreturn extern void ujobs_step_refuse_frames(const char *name, const UjobsStepGround *ground);
+/* A step's call cannot commit: finds out why, and refuses it. */
+pg_noreturn extern void ujobs_step_place_refuse_atomic(const char *name, const UjobsStepOrigin *origin);
 
 /*
  * In drain, where every call is inside a transaction: refuses what could not
  * commit elsewhere.
  */
-extern void ujobs_step_check_frames(const char *name, const UjobsStepGround *ground);
+extern void ujobs_step_place_check(const char *name, const UjobsStepOrigin *origin);
 
 #endif							/* UJOBS_RUN_STEP_PLACE_H */

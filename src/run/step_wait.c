@@ -13,6 +13,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "run/command.h"
 #include "run/current.h"
 #include "run/step_run.h"
@@ -125,44 +126,16 @@ look_for_event(UjobsStepRun *run, UjobsStep *step, Jsonb **output)
 	return true;
 }
 
-static void
-push_string(JsonbParseState **parse, JsonbIteratorToken token, const char *text)
-{
-	JsonbValue	value = {.type = jbvString};
-
-	value.val.string.val = unconstify(char *, text);
-	value.val.string.len = strlen(text);
-	(void) pushJsonbValue(parse, token, &value);
-}
-
-static void
-push_member(JsonbParseState **parse, const char *key, Jsonb *jsonb)
-{
-	JsonbValue	value = {.type = jbvNull};
-
-	if (jsonb != NULL && JB_ROOT_IS_SCALAR(jsonb))
-		(void) JsonbExtractScalar(&jsonb->root, &value);
-	else if (jsonb != NULL)
-	{
-		value.type = jbvBinary;
-		value.val.binary.data = &jsonb->root;
-		value.val.binary.len = VARSIZE(jsonb) - VARHDRSZ;
-	}
-	push_string(parse, WJB_KEY, key);
-	(void) pushJsonbValue(parse, WJB_VALUE, &value);
-}
-
 static Jsonb *
 outcome_of_child(const char *state, Jsonb *result, Jsonb *error)
 {
-	JsonbParseState *parse = NULL;
+	UjobsJson	json = {0};
 
-	(void) pushJsonbValue(&parse, WJB_BEGIN_OBJECT, NULL);
-	push_string(&parse, WJB_KEY, "state");
-	push_string(&parse, WJB_VALUE, state);
-	push_member(&parse, "result", result);
-	push_member(&parse, "error", error);
-	return JsonbValueToJsonb(pushJsonbValue(&parse, WJB_END_OBJECT, NULL));
+	ujobs_json_begin_object(&json, NULL);
+	ujobs_json_text(&json, "state", state);
+	ujobs_json_jsonb(&json, "result", result);
+	ujobs_json_jsonb(&json, "error", error);
+	return ujobs_json_end(&json);
 }
 
 static const char *

@@ -23,6 +23,7 @@
 #include "core/inside.h"
 #include "run/attempt.h"
 #include "run/course.h"
+#include "run/interrupt.h"
 #include "run/residue.h"
 #include "run/session.h"
 #include "run/settle.h"
@@ -82,7 +83,7 @@ call_handler(Run *run)
 	Jsonb	   *result;
 
 	if (run->course.handler.kind == UJOBS_KIND_DURABLE)
-		ujobs_step_enter(run->job, UJOBS_CALL_NESTED, run->course.step_timeout_ms);
+		ujobs_step_enter(run->job, &run->course.handler, UJOBS_CALL_NESTED, run->course.step_timeout_ms);
 	result = ujobs_attempt_call(&run->course.handler, run->job->input, UJOBS_CALL_NESTED, run->memory);
 	if (run->course.handler.kind == UJOBS_KIND_DURABLE)
 		ujobs_step_check_end();
@@ -179,8 +180,7 @@ in_subtransaction(Run *run, void (*work) (Run *run))
 static bool
 is_cancel(const ErrorData *error)
 {
-	return error->sqlerrcode == ERRCODE_QUERY_CANCELED && error->funcname != NULL &&
-		strcmp(error->funcname, "ProcessInterrupts") == 0;
+	return error->sqlerrcode == ERRCODE_QUERY_CANCELED && ujobs_interrupt_was_signalled();
 }
 
 static void
@@ -235,6 +235,7 @@ ujobs_trial_run(const UjobsJob *job, UjobsTrial *trial)
 	trial->outcome = UJOBS_OUTCOME_NOT_OURS;
 	trial->error = NULL;
 	ujobs_step_leave();			/* a drain that was cancelled could not */
+	ujobs_interrupt_watch();
 	run->job = job;
 	run->memory = CurrentMemoryContext;
 	run->before = ujobs_residue_note();
@@ -248,5 +249,6 @@ ujobs_trial_run(const UjobsJob *job, UjobsTrial *trial)
 			in_subtransaction(run, attempt);
 	}
 	settle_or_raise(run, trial);
+	ujobs_interrupt_unwatch();
 	ujobs_step_leave();
 }

@@ -3,6 +3,7 @@
  */
 #include "postgres.h"
 
+#include "core/hash.h"
 #include "core/wakeup.h"
 #include "store/announce.h"
 
@@ -13,8 +14,8 @@ ujobs_announce_job(const UjobsJob *job, TimestampTz due_at)
 		.id = job->id,
 		.due_at = due_at,
 		.definition_id = job->definition_id,
-		.queue_hash = ujobs_queue_hash(job->queue),
-		.tenant_hash = ujobs_tenant_hash(job->tenant),
+		.queue_hash = ujobs_hash_queue(job->queue),
+		.tenant_hash = ujobs_hash_tenant(job->tenant),
 		.priority = job->priority,
 		.kind = UJOBS_HINT_JOB
 	};

@@ -10,7 +10,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "core/shmem.h"
+#include "core/slot.h"
 #include "core/tally.h"
 #include "core/wakeup.h"
 #include "store/catalogue.h"
@@ -183,7 +183,7 @@ record_running(const UjobsCancelAll *cancel, int64 id)
 	UjobsArgs	args = {0};
 	UjobsSlot	slot;
 
-	if (!cancel->keep || ujobs_shmem_find_running(id, &slot) < 0)
+	if (!cancel->keep || ujobs_slot_find_running(id, &slot) < 0)
 		return;
 	ujobs_bind(&args, Int64GetDatum(id));
 	ujobs_bind(&args, Int16GetDatum(cancel->slot));

@@ -24,7 +24,9 @@
 #include "utils/resowner.h"
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/identity.h"
+#include "core/slot.h"
 #include "core/wakeup.h"
 #include "store/catalogue.h"
 #include "store/enqueue_bulk.h"
@@ -63,8 +65,8 @@ announce(const UjobsEnqueueOptions *options, const UjobsEnqueueItem *item, const
 		.id = item->result.id,
 		.due_at = options->run_at,
 		.definition_id = options->definition->id,
-		.queue_hash = ujobs_queue_hash(queue),
-		.tenant_hash = ujobs_tenant_hash(item->tenant),
+		.queue_hash = ujobs_hash_queue(queue),
+		.tenant_hash = ujobs_hash_tenant(item->tenant),
 		.priority = options->priority,
 		.kind = UJOBS_HINT_JOB
 	};
@@ -174,7 +176,7 @@ replace_holder(UjobsIdentity *identity, const UjobsEnqueueOptions *options, Ujob
 		return false;
 	take_holder(item, &result, 0);
 	if (!DatumGetBool(ujobs_result_datum(&result, 0, 2)) ||
-		ujobs_shmem_find_running(item->result.id, NULL) >= 0)
+		ujobs_slot_find_running(item->result.id, NULL) >= 0)
 		duplicate_error(options, item, true);
 	queue = ujobs_result_text(&result, 0, 3, identity->caller);
 

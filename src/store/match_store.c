@@ -6,6 +6,7 @@
 #include "catalog/pg_type.h"
 #include "utils/memutils.h"
 
+#include "core/hash.h"
 #include "core/identity.h"
 #include "core/shmem.h"
 #include "store/catalogue.h"
@@ -38,7 +39,7 @@ decode(const UjobsResult *result, MemoryContext into)
 		strlcpy(job->queue, queue, NAMEDATALEN);
 		job->priority = DatumGetInt16(ujobs_result_datum(result, row, 3));
 		job->writer = DatumGetTransactionId(ujobs_result_datum(result, row, 4));
-		job->tenant_hash = ujobs_tenant_hash(ujobs_result_text(result, row, 5, CurrentMemoryContext));
+		job->tenant_hash = ujobs_hash_tenant(ujobs_result_text(result, row, 5, CurrentMemoryContext));
 		pfree(queue);
 	}
 	return matches;

@@ -15,6 +15,7 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
+#include "core/json.h"
 #include "core/table.h"
 #include "store/row.h"
 #include "store/step_store.h"
@@ -191,88 +192,40 @@ ujobs_step_forget(int64 job_id)
 /* ---- folded ---- */
 
 static void
-push_key(JsonbParseState **state, UjobsStepColumn column, TupleDesc desc)
+add_instant(UjobsJson *json, const char *key, TimestampTz instant)
 {
-	JsonbValue	key = {.type = jbvString};
-
-	key.val.string.val = NameStr(TupleDescAttr(desc, column)->attname);
-	key.val.string.len = strlen(key.val.string.val);
-	(void) pushJsonbValue(state, WJB_KEY, &key);
+	ujobs_json_text(json, key, JsonEncodeDateTime(NULL, TimestampTzGetDatum(instant), TIMESTAMPTZOID, NULL));
 }
 
 static void
-push_text(JsonbParseState **state, char *text, int len)
+add_column(UjobsJson *json, const char *key, UjobsStepColumn column, Datum datum)
 {
-	JsonbValue	value = {.type = jbvString};
-
-	value.val.string.val = text;
-	value.val.string.len = len;
-	(void) pushJsonbValue(state, WJB_VALUE, &value);
-}
-
-static void
-push_number(JsonbParseState **state, int64 number)
-{
-	JsonbValue	value = {.type = jbvNumeric};
-
-	value.val.numeric = DatumGetNumeric(DirectFunctionCall1(int8_numeric, Int64GetDatum(number)));
-	(void) pushJsonbValue(state, WJB_VALUE, &value);
-}
-
-static void
-push_jsonb(JsonbParseState **state, Datum datum)
-{
-	Jsonb	   *jsonb = DatumGetJsonbP(datum);
-	JsonbValue	value;
-
-	if (JB_ROOT_IS_SCALAR(jsonb))
-		(void) JsonbExtractScalar(&jsonb->root, &value);
-	else
-	{
-		value.type = jbvBinary;
-		value.val.binary.data = &jsonb->root;
-		value.val.binary.len = VARSIZE(jsonb) - VARHDRSZ;
-	}
-	(void) pushJsonbValue(state, WJB_VALUE, &value);
-}
-
-static void
-push_instant(JsonbParseState **state, TimestampTz instant)
-{
-	char	   *text = JsonEncodeDateTime(NULL, TimestampTzGetDatum(instant), TIMESTAMPTZOID, NULL);
-
-	push_text(state, text, strlen(text));
-}
-
-static void
-push_column(JsonbParseState **state, TupleDesc desc, UjobsStepColumn column, Datum datum)
-{
-	push_key(state, column, desc);
 	switch (column)
 	{
 		case UJOBS_STEP_STARTED_AT:
 		case UJOBS_STEP_COMPLETED_AT:
 		case UJOBS_STEP_WAKE_AT:
 		case UJOBS_STEP_SINCE:
-			push_instant(state, DatumGetTimestampTz(datum));
+			add_instant(json, key, DatumGetTimestampTz(datum));
 			break;
 		case UJOBS_STEP_SEQ:
 		case UJOBS_STEP_ATTEMPTS:
-			push_number(state, DatumGetInt32(datum));
+			ujobs_json_number(json, key, DatumGetInt32(datum));
 			break;
 		case UJOBS_STEP_EVENT_ID:
 		case UJOBS_STEP_CHILD_ID:
-			push_number(state, DatumGetInt64(datum));
+			ujobs_json_number(json, key, DatumGetInt64(datum));
 			break;
 		case UJOBS_STEP_OUTPUT:
 		case UJOBS_STEP_ERROR:
-			push_jsonb(state, datum);
+			ujobs_json_jsonb(json, key, DatumGetJsonbP(datum));
 			break;
 		case UJOBS_STEP_STATUS:
-			push_text(state, psprintf("%c", DatumGetChar(datum)), 1);
+			ujobs_json_text(json, key, psprintf("%c", DatumGetChar(datum)));
 			break;
 		default:
-			push_text(state, VARDATA_ANY(DatumGetPointer(datum)), VARSIZE_ANY_EXHDR(DatumGetPointer(datum)));
+			ujobs_json_text_of(json, key, VARDATA_ANY(DatumGetPointer(datum)),
+							   VARSIZE_ANY_EXHDR(DatumGetPointer(datum)));
 	}
 }
 
@@ -280,28 +233,28 @@ Jsonb *
 ujobs_step_fold(const List *steps)
 {
 	Relation	table;
-	JsonbParseState *state = NULL;
+	UjobsJson	json = {0};
 	ListCell   *lc;
 	Jsonb	   *folded;
 
 	if (steps == NIL)
 		return NULL;
 	table = ujobs_table_open("job_step", UJOBS_TABLE_READ);
-	(void) pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	ujobs_json_begin_array(&json, NULL);
 	foreach(lc, steps)
 	{
 		Values		values;
 
 		encode(0, lfirst(lc), &values);
-		(void) pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+		ujobs_json_begin_object(&json, NULL);
 		for (UjobsStepColumn column = UJOBS_STEP_JOB_ID + 1; column < UJOBS_STEP_COLUMNS; column++)
 		{
 			if (!values.null[column])
-				push_column(&state, RelationGetDescr(table), column, values.value[column]);
+				add_column(&json, NameStr(TupleDescAttr(RelationGetDescr(table), column)->attname), column, values.value[column]);
 		}
-		(void) pushJsonbValue(&state, WJB_END_OBJECT, NULL);
+		(void) ujobs_json_end(&json);
 	}
-	folded = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, NULL));
+	folded = ujobs_json_end(&json);
 	ujobs_table_close(table);
 	return folded;
 }

@@ -20,6 +20,7 @@
 #include "utils/timestamp.h"
 
 #include "core/compat.h"
+#include "core/engine.h"
 #include "core/error.h"
 #include "core/guc.h"
 #include "core/inside.h"
@@ -189,7 +190,7 @@ run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 	show_activity(job, course);
 	ujobs_session_begin(&session, job, executor.may_commit);
 	if (course->handler.kind == UJOBS_KIND_DURABLE)
-		ujobs_step_enter(job, UJOBS_CALL_TOP, course->step_timeout_ms);
+		ujobs_step_enter(job, &course->handler, UJOBS_CALL_TOP, course->step_timeout_ms);
 	ujobs_interrupt_time_job(course->timeout_ms);
 
 	MemoryContextReset(executor.job_memory);
@@ -442,7 +443,7 @@ told_to_leave(void)
 	UjobsSlot	slot;
 
 	/* Another segment: the extension was dropped and made again, the ring here is nobody's. */
-	if (ujobs_shmem_area(false) != executor.area)
+	if (ujobs_engine_area() != executor.area)
 		return true;
 	ujobs_slot_copy(executor.slot, &slot);
 	return slot.leave || slot.generation != executor.generation;
@@ -495,7 +496,7 @@ birth(int slot, const UjobsExecutorSpec *spec)
 	executor.role = spec->role;
 	strlcpy(executor.inherited_commit, GetConfigOption("synchronous_commit", false, false),
 			sizeof(executor.inherited_commit));
-	executor.area = ujobs_shmem_area(false);
+	executor.area = ujobs_engine_area();
 	if (executor.area == NULL)
 		proc_exit(0);
 	executor.run = AllocSetContextCreate(TopMemoryContext, "ujobs run", ALLOCSET_DEFAULT_SIZES);

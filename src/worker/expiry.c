@@ -15,6 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "core/claim.h"
+#include "core/engine.h"
 #include "core/shmem.h"
 #include "run/outside.h"
 #include "store/lease_store.h"
@@ -116,7 +117,7 @@ next_end(TimestampTz now)
 TimestampTz
 ujobs_expiry_round(void)
 {
-	UjobsArea  *area = ujobs_shmem_area(false);
+	UjobsArea  *area = ujobs_engine_area();
 	TimestampTz now = GetCurrentTimestamp();
 
 	if (area == NULL)

@@ -24,11 +24,12 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "core/engine.h"
 #include "core/observe.h"
 #include "core/room.h"
 #include "core/shmem.h"
 #include "core/spawn.h"
-#include "core/wanted.h"
+#include "core/guc.h"
 #include "worker/launcher.h"
 #include "worker/utility.h"
 #include "worker/worker.h"
@@ -67,10 +68,7 @@ ujobs_launcher_register(void)
 static void
 at_exit(int code, Datum arg)
 {
-	UjobsControl *control = ujobs_shmem_control();
-
-	if (control->launcher_pid == MyProcPid)
-		control->launcher_pid = 0;
+	ujobs_engine_leave_launcher();
 }
 
 static Known *
@@ -111,7 +109,7 @@ look_at_databases(void)
 			continue;
 		k = know(form->oid);
 		k->present = true;
-		k->wanted = ujobs_wanted(NameStr(form->datname));
+		k->wanted = ujobs_guc_serves_database(NameStr(form->datname));
 		k->probed &= k->wanted;
 	}
 	table_endscan(scan);
@@ -131,7 +129,7 @@ forget_absent(void)
 	{
 		if (k->present)
 			continue;
-		ujobs_shmem_forget_engine(k->database);
+		ujobs_engine_forget(k->database);
 		(void) hash_search(known, &k->database, HASH_REMOVE, NULL);
 	}
 }
@@ -189,7 +187,7 @@ start_dispatcher(Known *k, UjobsEngine *engine, TimestampTz now)
 	if (!started)
 	{
 		if (engine != NULL)
-			engine->no_worker = true;
+			ujobs_engine_set_shortage(engine, true);
 		return false;
 	}
 	/* One that keeps dying is started with a growing pause. */
@@ -240,7 +238,7 @@ keep_engines(bool rung)
 	hash_seq_init(&status, known);
 	while ((k = hash_seq_search(&status)) != NULL)
 	{
-		UjobsEngine *engine = ujobs_shmem_engine(k->database, false);
+		UjobsEngine *engine = ujobs_engine_find(k->database);
 
 		if (k->wanted && is_due(k, engine, rung, now, &wait))
 		{
@@ -261,8 +259,7 @@ ujobs_launcher_main(Datum arg)
 	ujobs_worker_signals(die, SIG_IGN);
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	before_shmem_exit(at_exit, (Datum) 0);
-	control->launcher_latch = MyLatch;
-	control->launcher_pid = MyProcPid;
+	ujobs_engine_take_launcher();
 	known = hash_create("ujobs databases", 64, &ctl, HASH_ELEM | HASH_BLOBS);
 	round = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
 	for (;;)

@@ -3,47 +3,28 @@
  *
  * The launcher starts dispatchers without knowing which databases have the
  * extension, so each finds out here whether there is room for it (core/room.h):
- * one after the other, under the control lock, because all count the same
+ * one after the other, under the lock of engines, because all count the same
  * processes.
  */
 #include "postgres.h"
 
-#include "utils/timestamp.h"
-
+#include "core/engine.h"
 #include "core/room.h"
 #include "worker/opening.h"
 #include "worker/worker.h"
 
 #define ROOM_MS 100				/* until an executor has left, perhaps */
 
-static bool
-take_room(UjobsEngine *engine, int wanted)
-{
-	LWLock	   *lock = ujobs_shmem_control()->lock;
-	bool		there;
-
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	there = ujobs_room_is_there(wanted);
-	if (there)
-	{
-		engine->state = UJOBS_ENGINE_RUNNING;
-		engine->since = GetCurrentTimestamp();
-		engine->no_worker = false;
-	}
-	LWLockRelease(lock);
-	return there;
-}
-
 bool
 ujobs_opening_await(UjobsEngine *engine, const char *database_name)
 {
 	int			wanted = engine->scheduler_pid == 0 ? 1 : 0;
 
-	while (!take_room(engine, wanted))
+	while (!ujobs_engine_begin(engine, ujobs_room_is_there, wanted))
 	{
 		bool		said = engine->no_worker;
 
-		engine->no_worker = true;
+		ujobs_engine_set_shortage(engine, true);
 		if (ujobs_room_ask(wanted) == UJOBS_ROOM_NONE)
 		{
 			if (!said)

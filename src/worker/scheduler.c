@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "core/engine.h"
 #include "core/guc.h"
 #include "core/observe.h"
 #include "core/room.h"
@@ -65,7 +66,7 @@ void
 ujobs_scheduler_tell(UjobsEngine *of)
 {
 	pg_atomic_write_u32(&of->tasks_changed, 1);
-	ujobs_wakeup_ring(&of->scheduler_latch);
+	ujobs_engine_wake(&of->scheduler_latch);
 }
 
 /* ---- the process ---- */
@@ -73,19 +74,14 @@ ujobs_scheduler_tell(UjobsEngine *of)
 static void
 at_exit(int code, Datum arg)
 {
-	LWLock	   *lock = ujobs_shmem_control()->lock;
-
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	if (engine->scheduler_pid == MyProcPid)
-		engine->scheduler_pid = 0;
-	LWLockRelease(lock);
+	(void) ujobs_engine_leave_seat(&engine->scheduler_pid);
 }
 
 static void
 birth(Oid database)
 {
 	ujobs_worker_signals(die, ujobs_worker_own_cancel);
-	engine = ujobs_shmem_engine(database, false);
+	engine = ujobs_engine_find(database);
 	if (engine == NULL)
 		proc_exit(0);
 	ujobs_worker_take_seat(&engine->scheduler_pid, &engine->scheduler_latch);

@@ -15,6 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "core/compat.h"
+#include "core/engine.h"
 #include "core/identity.h"
 #include "core/slot.h"
 #include "core/wakeup.h"
@@ -116,11 +117,7 @@ send_away(UjobsEngine *engine)
 static void
 hold(UjobsEngine *engine, bool leave)
 {
-	LWLock	   *lock = ujobs_shmem_control()->lock;
-
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	engine->hold_until = leave ? GetCurrentTimestamp() + HOLD_US : 0;
-	LWLockRelease(lock);
+	ujobs_engine_hold(engine, leave ? GetCurrentTimestamp() + HOLD_US : 0);
 }
 
 /* Who is cancelled here must still call let_back. */
@@ -143,7 +140,7 @@ static pg_noinline UjobsEngine *
 engine_to_send_away(const char *name)
 {
 	Oid			database = get_database_oid(name, true);
-	UjobsEngine *engine = OidIsValid(database) ? ujobs_shmem_engine(database, false) : NULL;
+	UjobsEngine *engine = OidIsValid(database) ? ujobs_engine_find(database) : NULL;
 
 	if (engine == NULL || !ujobs_compat_may_drop_database(database, GetUserId()))
 		return NULL;
@@ -153,12 +150,9 @@ engine_to_send_away(const char *name)
 static void
 let_back(UjobsEngine *engine)
 {
-	UjobsControl *control = ujobs_shmem_control();
-
 	if (engine != NULL)
 		hold(engine, false);
-	pg_atomic_write_u32(&control->launcher_rung, 1);
-	ujobs_wakeup_ring(&control->launcher_latch);
+	ujobs_engine_wake_launcher();
 }
 
 static UjobsEngine *held = NULL;	/* until this transaction ends */
@@ -166,7 +160,7 @@ static UjobsEngine *held = NULL;	/* until this transaction ends */
 static void
 at_xact_end(XactEvent event, void *arg)
 {
-	if (held == NULL || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT))
+	if (held == NULL || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE))
 		return;
 	let_back(held);
 	held = NULL;
@@ -180,7 +174,7 @@ static void
 empty_for_drop(void)
 {
 	static bool registered = false;
-	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, false);
+	UjobsEngine *engine = ujobs_engine_find(MyDatabaseId);
 
 	if (engine == NULL || held != NULL ||
 		!has_privs_of_role(GetUserId(), ujobs_identity_extension_owner()))
@@ -233,7 +227,7 @@ utility_hook(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilit
 	run_previous(pstmt, text, read_only, context, params, environment, dest, qc);
 	if (commits_prepared)
 		ujobs_wakeup_rescan_now();
-	if (drops_extension(node) && ujobs_shmem_engine(MyDatabaseId, false) != NULL)
+	if (drops_extension(node) && ujobs_engine_find(MyDatabaseId) != NULL)
 		ujobs_wakeup_note_rescan();
 }
 

@@ -41,18 +41,7 @@ ujobs_worker_own_cancel(SIGNAL_ARGS)
 void
 ujobs_worker_take_seat(pid_t *seat, Latch *volatile *latch)
 {
-	LWLock	   *lock = ujobs_shmem_control()->lock;
-	bool		taken;
-
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	taken = *seat != 0;
-	if (!taken)
-	{
-		*seat = MyProcPid;
-		*latch = MyLatch;
-	}
-	LWLockRelease(lock);
-	if (taken)
+	if (!ujobs_engine_take_seat(seat, latch))
 		proc_exit(0);
 }
 

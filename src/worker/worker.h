@@ -12,7 +12,7 @@
 #include "datatype/timestamp.h"
 
 #include "core/bell.h"
-#include "core/shmem.h"
+#include "core/engine.h"
 
 /* What RegisterDynamicBackgroundWorker carries to an executor, in bgw_extra. */
 typedef struct UjobsExecutorSpec

@@ -11,6 +11,7 @@
 #include "utils/timestamp.h"
 
 #include "core/guc.h"
+#include "core/hash.h"
 #include "worker/dispatch/assign.h"
 #include "worker/dispatch/choice.h"
 #include "worker/dispatch/crash_guard.h"
@@ -118,7 +119,7 @@ ujobs_assign_rescan(TimestampTz now)
 		const UjobsLeased *leased = lfirst(lc);
 
 		ujobs_outside_place(leased, ujobs_queue_find(leased->definition_id, leased->queue,
-													 ujobs_tenant_hash(leased->tenant), now));
+													 ujobs_hash_tenant(leased->tenant), now));
 	}
 	ujobs_routing_take_back(&returns, now);
 }

@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "core/hash.h"
 #include "store/definition_store.h"
 #include "worker/dispatch/choice.h"
 
@@ -97,7 +98,7 @@ ujobs_choice_for_executor(const UjobsExecutor *executor, TimestampTz now)
 static bool
 asks_for(const UjobsClaimAsk *ask, const UjobsLane *lane)
 {
-	uint64		hash = ujobs_claim_hash(lane->key.queue);
+	uint64		hash = ujobs_hash_claimed_queue(lane->key.queue);
 
 	for (int i = 0; i < ask->n_queues; i++)
 	{

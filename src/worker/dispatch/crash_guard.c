@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "core/hash.h"
 #include "core/identity.h"
 #include "run/settle.h"
 #include "store/definition_store.h"
@@ -64,8 +65,8 @@ add_job(const UjobsJob *job)
 	UjobsTicket ticket = {
 		.id = job->id,
 		.definition_id = job->definition_id,
-		.queue_hash = ujobs_queue_hash(job->queue),
-		.tenant_hash = ujobs_tenant_hash(job->tenant)
+		.queue_hash = ujobs_hash_queue(job->queue),
+		.tenant_hash = ujobs_hash_tenant(job->tenant)
 	};
 
 	ujobs_crash_guard_add(&ticket, job->due_at);

@@ -19,12 +19,12 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "core/engine.h"
 #include "core/guc.h"
 #include "core/identity.h"
 #include "core/observe.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
-#include "core/wanted.h"
 #include "store/definition_store.h"
 #include "store/home_store.h"
 #include "worker/dispatch/assign.h"
@@ -62,37 +62,17 @@ static Oid	store;				/* schema ujobs_internal */
 /* ---- birth and death ---- */
 
 static void
-set_state(UjobsEngineState state)
-{
-	LWLock	   *lock = ujobs_shmem_control()->lock;
-
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	engine->state = state;
-	engine->since = GetCurrentTimestamp();
-	LWLockRelease(lock);
-}
-
-static void
 at_exit(int code, Datum arg)
 {
-	UjobsControl *control = ujobs_shmem_control();
-
-	LWLockAcquire(control->lock, LW_EXCLUSIVE);
-	if (engine->dispatcher_pid == MyProcPid)
-	{
-		engine->dispatcher_pid = 0;
-		if (engine->state == UJOBS_ENGINE_RUNNING || engine->state == UJOBS_ENGINE_DRAINING)
-			engine->state = UJOBS_ENGINE_DOWN;
-	}
-	LWLockRelease(control->lock);
-	ujobs_wakeup_ring(&control->launcher_latch);
+	ujobs_engine_leave_dispatcher(engine);
+	ujobs_engine_wake(&ujobs_shmem_control()->launcher_latch);
 }
 
 /* One dispatcher per database: the entry in shared memory is the lock. */
 static void
 take_engine(void)
 {
-	engine = ujobs_shmem_engine(MyDatabaseId, true);
+	engine = ujobs_engine_get(MyDatabaseId);
 	if (engine == NULL)
 	{
 		ereport(LOG, (errmsg("ujobs serves at most %d databases of a cluster", UJOBS_MAX_ENGINES)));
@@ -106,7 +86,7 @@ take_engine(void)
 static void
 leave(UjobsEngineState state)
 {
-	set_state(state);
+	ujobs_engine_set_state(engine, state);
 	proc_exit(0);
 }
 
@@ -279,7 +259,7 @@ leave_without_extension(void)
 	ujobs_executor_terminate_all();
 	ujobs_scheduler_stop(engine);
 	ujobs_relay_stop(engine);
-	set_state(UJOBS_ENGINE_DOWN);
+	ujobs_engine_set_state(engine, UJOBS_ENGINE_DOWN);
 	proc_exit(here ? 1 : 0);	/* 1: start again, for the new one */
 }
 
@@ -331,7 +311,7 @@ is_wanted_again(UjobsEngineState after)
 
 	take_hints(GetCurrentTimestamp());
 	if (after == UJOBS_ENGINE_DOWN)
-		return ujobs_wanted(database_name);
+		return ujobs_guc_serves_database(database_name);
 	if (!config_changed)
 		return false;
 	config_changed = false;
@@ -351,9 +331,9 @@ drain_and_leave(UjobsEngineState after)
 	TimestampTz deadline = GetCurrentTimestamp() + (int64) ujobs_guc_drain_timeout * 1000;
 	bool		terminated = false;
 
-	set_state(UJOBS_ENGINE_DRAINING);
+	ujobs_engine_set_state(engine, UJOBS_ENGINE_DRAINING);
 	ujobs_relay_stop(engine);
-	ujobs_claim_wake_all(ujobs_shmem_area(true));
+	ujobs_claim_wake_all(ujobs_engine_create_area());
 	ujobs_assign_dismiss();
 	while (ujobs_executor_count() > 0)
 	{
@@ -367,7 +347,7 @@ drain_and_leave(UjobsEngineState after)
 		if (is_wanted_again(after))
 		{
 			dirty = true;
-			set_state(UJOBS_ENGINE_RUNNING);
+			ujobs_engine_set_state(engine, UJOBS_ENGINE_RUNNING);
 			return;
 		}
 	}
@@ -392,14 +372,14 @@ follow_config(void)
 static void
 forget_database(Oid database)
 {
-	UjobsEngine *former = ujobs_shmem_engine(database, false);
+	UjobsEngine *former = ujobs_engine_find(database);
 
 	if (former == NULL)
 		return;
 	ujobs_slot_terminate_all(database);
 	ujobs_scheduler_stop(former);
 	ujobs_relay_stop(former);
-	ujobs_shmem_forget_engine(database);
+	ujobs_engine_forget(database);
 }
 
 static void
@@ -420,7 +400,7 @@ birth(Oid database)
 	take_engine();
 	look_at_home();
 	loop_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
-	ujobs_assign_init(ujobs_shmem_area(true));
+	ujobs_assign_init(ujobs_engine_create_area());
 	pg_atomic_fetch_add_u64(&engine->starts, 1);
 }
 
@@ -436,7 +416,7 @@ ujobs_dispatcher_main(Datum arg)
 	{
 		TimestampTz next;
 
-		if (!ujobs_wanted(database_name))
+		if (!ujobs_guc_serves_database(database_name))
 			drain_and_leave(UJOBS_ENGINE_DOWN);
 		if (config_changed)
 			follow_config();

@@ -12,6 +12,7 @@
 #include "access/htup_details.h"
 
 #include "core/compat.h"
+#include "core/hash.h"
 #include "core/identity.h"
 #include "store/definition_store.h"
 #include "worker/dispatch/lane.h"
@@ -65,7 +66,7 @@ lane_create(const UjobsLaneKey *key, LaneEntry *entry)
 
 	lane->key = *key;
 	lane->key.tenant = "";
-	lane->queue_hash = ujobs_queue_hash(key->queue);
+	lane->queue_hash = ujobs_hash_queue(key->queue);
 	lane->definition_cap = ujobs_limit_cap(UJOBS_CAP_DEFINITION, key->definition_id, 0);
 	lane->queue_cap = ujobs_limit_cap(UJOBS_CAP_QUEUE, lane->queue_hash, 0);
 	if (n_lanes == lanes_capacity)
@@ -85,7 +86,7 @@ lane_create(const UjobsLaneKey *key, LaneEntry *entry)
 UjobsLane *
 ujobs_lane_get(const UjobsLaneKey *key)
 {
-	uint64		hash_key = hash_key_of(key->definition_id, ujobs_queue_hash(key->queue));
+	uint64		hash_key = hash_key_of(key->definition_id, ujobs_hash_queue(key->queue));
 
 	for (;; hash_key++)
 	{
@@ -102,7 +103,7 @@ ujobs_lane_get(const UjobsLaneKey *key)
 UjobsLane *
 ujobs_lane_find(int32 definition_id, const char *queue)
 {
-	uint64		hash_key = hash_key_of(definition_id, ujobs_queue_hash(queue));
+	uint64		hash_key = hash_key_of(definition_id, ujobs_hash_queue(queue));
 
 	for (;; hash_key++)
 	{

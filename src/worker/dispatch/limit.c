@@ -7,6 +7,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "core/hash.h"
 #include "worker/dispatch/limit.h"
 
 static UjobsArea *area;
@@ -348,7 +349,7 @@ row_of(const UjobsCap *cap, const List *queues)
 	{
 		const UjobsQueueRow *row = lfirst(lc);
 
-		if (ujobs_queue_hash(row->name) == cap->key.of)
+		if (ujobs_hash_queue(row->name) == cap->key.of)
 			return row;
 	}
 	return &none;
@@ -394,7 +395,7 @@ ujobs_limit_set_queues(const List *queues)
 	bool		differs = false;
 
 	foreach(lc, queues)
-		(void) ujobs_limit_cap(UJOBS_CAP_QUEUE, ujobs_queue_hash(((UjobsQueueRow *) lfirst(lc))->name), 0);
+		(void) ujobs_limit_cap(UJOBS_CAP_QUEUE, ujobs_hash_queue(((UjobsQueueRow *) lfirst(lc))->name), 0);
 	hash_seq_init(&status, caps);
 	while ((cap = hash_seq_search(&status)) != NULL)
 	{

@@ -7,6 +7,7 @@
 #include "utils/hsearch.h"
 #include "utils/timestamp.h"
 
+#include "core/hash.h"
 #include "worker/dispatch/outside.h"
 
 #define LEASED (-1)				/* instead of a place */
@@ -289,8 +290,8 @@ ujobs_outside_place(const UjobsLeased *leased, UjobsTenantQueue *tq)
 	UjobsTicket ticket = {
 		.id = leased->id,
 		.definition_id = leased->definition_id,
-		.queue_hash = ujobs_queue_hash(leased->queue),
-		.tenant_hash = ujobs_tenant_hash(leased->tenant)
+		.queue_hash = ujobs_hash_queue(leased->queue),
+		.tenant_hash = ujobs_hash_tenant(leased->tenant)
 	};
 
 	if (e != NULL && !e->counted)

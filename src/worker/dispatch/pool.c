@@ -11,6 +11,7 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
+#include "core/engine.h"
 #include "core/guc.h"
 #include "core/room.h"
 #include "core/slot.h"
@@ -96,11 +97,11 @@ ujobs_pool_failed(Oid role, TimestampTz now)
 static void
 note_shortage(bool exhausted)
 {
-	UjobsEngine *engine = ujobs_shmem_engine(MyDatabaseId, false);
+	UjobsEngine *engine = ujobs_engine_find(MyDatabaseId);
 	TimestampTz now = GetCurrentTimestamp();
 
 	if (engine != NULL)
-		engine->no_worker = exhausted;
+		ujobs_engine_set_shortage(engine, exhausted);
 	if (!exhausted || now - last_logged < 60 * USECS_PER_SEC)
 		return;
 	last_logged = now;

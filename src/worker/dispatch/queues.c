@@ -7,6 +7,7 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
+#include "core/hash.h"
 #include "worker/dispatch/queues.h"
 
 /* More tenants with jobs wait on disk until others are through. */
@@ -118,7 +119,7 @@ list_tenants(UjobsLane *lane)
 	foreach(lc, tenants)
 	{
 		const char *tenant = lfirst(lc);
-		UjobsTenantQueue *tq = get(lane, ujobs_tenant_hash(tenant), tenant);
+		UjobsTenantQueue *tq = get(lane, ujobs_hash_tenant(tenant), tenant);
 
 		if (tq == NULL)
 			break;

@@ -7,6 +7,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "core/hash.h"
 #include "worker/dispatch/tenant_queue.h"
 
 #define LEAST_WINDOW 16
@@ -408,7 +409,7 @@ find_key(UjobsTenantQueue *tq, UjobsLaneKey *key)
 	{
 		char	   *name = ujobs_dispatch_tenant_of(tq->some_id);
 
-		if (name == NULL || ujobs_tenant_hash(name) != tq->tenant_hash)
+		if (name == NULL || ujobs_hash_tenant(name) != tq->tenant_hash)
 			return false;
 		know_tenant(tq, name);
 	}

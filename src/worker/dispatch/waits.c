@@ -11,6 +11,7 @@
 #include "access/xact.h"
 #include "utils/memutils.h"
 
+#include "core/awaited.h"
 #include "worker/dispatch/waits.h"
 
 typedef struct Ids

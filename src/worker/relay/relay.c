@@ -19,6 +19,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "core/engine.h"
 #include "core/flight.h"
 #include "core/guc.h"
 #include "core/observe.h"
@@ -123,28 +124,20 @@ ujobs_relay_stop(UjobsEngine *of)
 static void
 at_exit(int code, Datum arg)
 {
-	LWLock	   *lock = ujobs_shmem_control()->lock;
-	bool		mine;
-
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	mine = engine->relay_pid == MyProcPid;
-	if (mine)
-	{
-		engine->relay_pid = 0;
-		ujobs_flight_clear();
-	}
-	LWLockRelease(lock);
-	if (mine && code != 0)
+	if (engine->relay_pid != MyProcPid)
+		return;
+	ujobs_flight_clear();		/* before another relay can begin */
+	(void) ujobs_engine_leave_seat(&engine->relay_pid);
+	if (code != 0)
 		pg_atomic_write_u32(&engine->relay_changed, 1); /* start another one */
-	if (mine)
-		ujobs_wakeup_ring(&engine->dispatcher_latch);
+	ujobs_engine_wake(&engine->dispatcher_latch);
 }
 
 static void
 birth(Oid database)
 {
 	ujobs_worker_signals(die, ujobs_worker_own_cancel);
-	engine = ujobs_shmem_engine(database, false);
+	engine = ujobs_engine_find(database);
 	if (engine == NULL)
 		proc_exit(0);
 	ujobs_worker_take_seat(&engine->relay_pid, &engine->relay_latch);
@@ -153,7 +146,7 @@ birth(Oid database)
 	ujobs_worker_settle_session("ujobs relay");
 	SetConfigOption("lock_timeout", "500ms", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
-	(void) ujobs_shmem_area(false);
+	(void) ujobs_engine_area();
 	ujobs_flight_clear();
 	round_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
 }

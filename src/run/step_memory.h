@@ -34,7 +34,7 @@ typedef struct UjobsStepRun
 	const UjobsJob *job;		/* NULL: no run */
 	UjobsCallLevel level;
 	int			nest_level;		/* of transactions, where a step may stand */
-	UjobsStepGround ground;		/* of the handler's call */
+	UjobsStepOrigin origin;		/* of the handler's call */
 	int64		timeout_ms;		/* of one step */
 	MemoryContext memory;		/* reset when a run is entered */
 	bool		loaded;

@@ -1,0 +1,50 @@
+/*
+ * area.c: initializes the memory of one database.
+ */
+#include "postgres.h"
+
+#include "core/area.h"
+
+static void
+histogram_init(UjobsTallyHistogram *histogram)
+{
+	for (int i = 0; i < UJOBS_TALLY_BUCKETS; i++)
+		pg_atomic_init_u64(&histogram->bucket[i], 0);
+	pg_atomic_init_u64(&histogram->sum, 0);
+}
+
+static void
+tallies_init(UjobsTallies *tallies, int tranche)
+{
+	LWLockInitialize(&tallies->lock, tranche);
+	pg_atomic_init_u32(&tallies->n, 0);
+	for (int i = 0; i <= UJOBS_TALLY_QUEUES; i++)
+	{
+		for (int j = 0; j < UJOBS_TALLY_OUTCOMES; j++)
+			pg_atomic_init_u64(&tallies->entry[i].outcome[j], 0);
+		histogram_init(&tallies->entry[i].wait);
+		histogram_init(&tallies->entry[i].run);
+	}
+}
+
+static void
+claims_init(UjobsClaims *claims, int tranche)
+{
+	pg_atomic_init_u32(&claims->taken, 0);
+	pg_atomic_init_u64(&claims->next_turn, 1);
+	pg_atomic_init_u64(&claims->lease_end, (uint64) DT_NOEND);
+	for (int i = 0; i < UJOBS_MAX_CLAIMS; i++)
+		LWLockInitialize(&claims->claim[i].lock, tranche);
+}
+
+void
+ujobs_area_init(UjobsArea *area, int tranche)
+{
+	SpinLockInit(&area->hint_lock);
+	SpinLockInit(&area->waiter_lock);
+	pg_atomic_init_u32(&area->waiters, 0);
+	tallies_init(&area->tallies, tranche);
+	claims_init(&area->claims, tranche);
+	for (int i = 0; i < UJOBS_AWAITED_WORDS; i++)
+		pg_atomic_init_u32(&area->awaited.word[i], 0);
+}
