@@ -14,6 +14,7 @@
 #include "core/json.h"
 #include "run/outside.h"
 #include "run/step.h"
+#include "run/step_wait.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_step_get);
 PG_FUNCTION_INFO_V1(ujobs_sql_step_put);
@@ -105,7 +106,7 @@ ujobs_sql_step_await(PG_FUNCTION_ARGS)
 	wait.event = text_argument(fcinfo, 3);
 	wait.match = text_argument(fcinfo, 4);
 	wait.wake_at = PG_ARGISNULL(5) ? DT_NOEND : instant_argument(fcinfo, 5, "timeout");
-	ujobs_step_check_event(wait.event, wait.match);
+	ujobs_step_wait_check_event(wait.event, wait.match);
 	job = ujobs_lease_require_mine(fcinfo, "ujobs.step_await()", &lease);
 	outcome = ujobs_outside_step_await(job, text_argument(fcinfo, 2), &wait, &payload);
 	PG_RETURN_JSONB_P(answer(state[outcome], payload));

@@ -21,6 +21,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "run/step.h"
+#include "run/step_wait.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_step_run);
 PG_FUNCTION_INFO_V1(ujobs_sql_step_begin);
@@ -202,7 +203,7 @@ step_sleep(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 	duration = PG_GETARG_INTERVAL_P(n);
 	if (n == 1 && PG_ARGISNULL(0))
 		ujobs_options_refuse_null("a step's name", "Give each step of a job a name of its own.");
-	ujobs_step_sleep(call, n == 1 ? text_argument(fcinfo, 0) : NULL, interval_words(duration),
+	ujobs_step_wait_sleep(call, n == 1 ? text_argument(fcinfo, 0) : NULL, interval_words(duration),
 					 instant_after(duration, "duration"));
 	PG_RETURN_VOID();
 }
@@ -222,7 +223,7 @@ step_sleep_until(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 		ujobs_options_refuse_null("wake_at", "Give the instant at which the job goes on.");
 	if (TIMESTAMP_NOT_FINITE(PG_GETARG_TIMESTAMPTZ(1)))
 		refuse_interval("wake_at", "It never comes, or is infinitely long ago.");
-	ujobs_step_sleep(call, text_argument(fcinfo, 0), NULL, PG_GETARG_TIMESTAMPTZ(1));
+	ujobs_step_wait_sleep(call, text_argument(fcinfo, 0), NULL, PG_GETARG_TIMESTAMPTZ(1));
 	PG_RETURN_VOID();
 }
 
@@ -248,7 +249,7 @@ step_wait_for_event(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 
 	if (event == NULL)
 		ujobs_options_refuse_null("event", "Name the event to wait for.");
-	ujobs_step_check_event(event, match);
+	ujobs_step_wait_check_event(event, match);
 	return inout(fcinfo, ujobs_step_wait(call, text_argument(fcinfo, 0), &wait));
 }
 

@@ -24,6 +24,7 @@
 #include "model/retry.h"
 #include "run/entry.h"
 #include "run/fire.h"
+#include "run/timetable.h"
 #include "store/definition_store.h"
 #include "store/home_store.h"
 #include "store/task_store.h"

@@ -21,8 +21,8 @@ typedef enum UjobsStepStatus
  * A finished job whose steps sum to more bytes than this keeps them as rows:
  * jsonb holds no array beyond 256 MB.
  */
-#define UJOBS_FOLD_MAX 67108864
-#define UJOBS_FOLD_STEP 500		/* what a step counts besides its output and error */
+#define UJOBS_ARCHIVE_MAX 67108864
+#define UJOBS_ARCHIVE_STEP 500		/* what a step counts besides its output and error */
 
 #define UJOBS_MAX_STEP_BYTES 1000	/* of a step's name */
 #define UJOBS_MAX_EVENT_BYTES 1000	/* of an event's name, and of a match */

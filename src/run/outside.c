@@ -17,7 +17,7 @@
 #include "model/retry.h"
 #include "run/outside.h"
 #include "run/settle.h"
-#include "run/step_run.h"
+#include "run/step_memory.h"
 #include "store/definition_store.h"
 #include "store/step_store.h"
 
@@ -55,7 +55,7 @@ fold_steps(const UjobsJob *job, bool kept)
 	Jsonb	   *folded;
 
 	push_latest();
-	folded = ujobs_step_fold_list(job->id, ujobs_step_load(job->id), kept);
+	folded = ujobs_step_memory_archive_list(job->id, ujobs_step_load(job->id), kept);
 	PopActiveSnapshot();
 	return folded;
 }

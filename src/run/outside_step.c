@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/wakeup.h"
 #include "run/outside.h"
-#include "run/step_run.h"
+#include "run/step_memory.h"
 #include "store/event_store.h"
 #include "store/step_store.h"
 
@@ -31,7 +31,7 @@ load(const UjobsJob *job, const char *name)
 	Steps		steps = {0};
 	ListCell   *lc;
 
-	ujobs_step_check_name(name);
+	ujobs_step_memory_check_name(name);
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetLatestSnapshot());
 	foreach(lc, ujobs_step_load(job->id))

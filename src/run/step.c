@@ -25,8 +25,7 @@
 #include "run/current.h"
 #include "run/interrupt.h"
 #include "run/settle.h"
-#include "run/step_place.h"
-#include "run/step_run.h"
+#include "run/step.h"
 #include "store/step_store.h"
 
 static UjobsStepRun run;
@@ -54,24 +53,16 @@ at_xact_event(XactEvent event, void *arg)
 		run.unbalanced = true;
 }
 
-/* Sees what this transaction did. */
-void
-ujobs_step_push_snapshot(void)
-{
-	CommandCounterIncrement();
-	PushActiveSnapshot(GetTransactionSnapshot());
-}
-
-/* ---- where a call may stand ---- */
+/* ---- where a step may be called ---- */
 
 static void
 check_went_on(void)
 {
-	if (run.parked != NULL || run.wanted.entry != NULL)
+	if (run.suspended != NULL || run.wanted.entry != NULL)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(SUSPENSION_SWALLOWED)),
 				 errmsg("the handler went on after it was suspended in step \"%s\"",
-						run.parked != NULL ? run.parked->name : run.wanted.entry->step.name),
+						run.suspended != NULL ? run.suspended->name : run.wanted.entry->step.name),
 				 errdetail("A suspension unwinds the handler as query_canceled (57014), which was caught."),
 				 errhint("Do not catch query_canceled around a step, or raise it again.")));
 	if (run.first_error != NULL)
@@ -152,8 +143,8 @@ ujobs_step_record(UjobsStepRun *r, UjobsStepEntry *entry, const UjobsStep *step)
 
 	ujobs_interrupt_check();
 	if (next.seq == 0)
-		next.seq = ujobs_step_next_seq(r);
-	ujobs_step_push_snapshot();
+		next.seq = ujobs_step_memory_next_seq(r);
+	ujobs_step_memory_push_snapshot();
 	if (!hold(r))
 		ujobs_settle_not_ours();
 	write_row(&next);
@@ -165,7 +156,7 @@ ujobs_step_record(UjobsStepRun *r, UjobsStepEntry *entry, const UjobsStep *step)
 		ujobs_command_commit();
 		r->committing = false;
 	}
-	ujobs_step_keep(r, entry, &next);
+	ujobs_step_memory_keep(r, entry, &next);
 }
 
 void
@@ -174,11 +165,11 @@ ujobs_step_draft(UjobsStepRun *r, UjobsStepEntry *entry, const UjobsStep *step)
 	UjobsStep	next = *step;
 
 	if (next.seq == 0)
-		next.seq = ujobs_step_next_seq(r);
-	ujobs_step_push_snapshot();
+		next.seq = ujobs_step_memory_next_seq(r);
+	ujobs_step_memory_push_snapshot();
 	write_row(&next);
 	PopActiveSnapshot();
-	ujobs_step_keep(r, entry, &next);
+	ujobs_step_memory_keep(r, entry, &next);
 }
 
 static void
@@ -242,9 +233,9 @@ ujobs_step_run(const UjobsStepCall *call, const char *name, const char *command,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("the command of step \"%s\" must not be null", name != NULL ? name : ""),
 				 errhint("Give one SQL statement.")));
-	entry = ujobs_step_take(&run, name);
+	entry = ujobs_step_memory_take(&run, name);
 	if (entry->step.status == UJOBS_STEP_COMPLETED)
-		return ujobs_step_output(&run, entry);
+		return ujobs_step_memory_output(&run, entry);
 	if (run.level == UJOBS_CALL_NESTED)
 		want(entry, command, args);
 	return run_and_record(entry, command, args);
@@ -257,7 +248,7 @@ ujobs_step_begin(const UjobsStepCall *call, const char *name)
 
 	(void) ujobs_step_here(call, name);
 	check_no_block();
-	entry = ujobs_step_take(&run, name);
+	entry = ujobs_step_memory_take(&run, name);
 	if (entry->step.status == UJOBS_STEP_COMPLETED)
 		return false;
 	ujobs_step_activate(&run, entry);
@@ -292,10 +283,10 @@ ujobs_step_result(const char *name)
 		ujobs_step_place_refuse_outside("step_result");
 	if (run.job != job || name == NULL)
 		return NULL;
-	entry = ujobs_step_find(&run, name);
+	entry = ujobs_step_memory_find(&run, name);
 	if (entry == NULL || entry->step.status != UJOBS_STEP_COMPLETED)
 		return NULL;
-	return ujobs_step_output(&run, entry);
+	return ujobs_step_memory_output(&run, entry);
 }
 
 /* ---- around a handler ---- */
@@ -338,7 +329,7 @@ ujobs_step_check_end(void)
 Jsonb *
 ujobs_step_finish(const UjobsJob *job, bool kept)
 {
-	return ujobs_step_fold_run(&run, job, kept);
+	return ujobs_step_memory_archive(&run, job, kept);
 }
 
 void
@@ -348,7 +339,7 @@ ujobs_step_note_error(void)
 
 	run.busy = run.committing = false;
 	ujobs_interrupt_stop_step();
-	if (run.job == NULL || run.first_error != NULL || run.parked != NULL || run.wanted.entry != NULL)
+	if (run.job == NULL || run.first_error != NULL || run.suspended != NULL || run.wanted.entry != NULL)
 		return;
 	old = MemoryContextSwitchTo(run.memory);
 	run.first_error = CopyErrorData();
@@ -358,14 +349,14 @@ ujobs_step_note_error(void)
 /* ---- the end of an attempt ---- */
 
 void
-ujobs_step_park(UjobsStepRun *r, const UjobsStep *step)
+ujobs_step_suspend(UjobsStepRun *r, const UjobsStep *step)
 {
 	MemoryContext old = MemoryContextSwitchTo(r->memory);
 
-	r->parked = palloc(sizeof(UjobsStep));
-	*r->parked = *step;
-	r->parked->event = step->event != NULL ? pstrdup(step->event) : NULL;
-	r->parked->match = step->match != NULL ? pstrdup(step->match) : NULL;
+	r->suspended = palloc(sizeof(UjobsStep));
+	*r->suspended = *step;
+	r->suspended->event = step->event != NULL ? pstrdup(step->event) : NULL;
+	r->suspended->match = step->match != NULL ? pstrdup(step->match) : NULL;
 	MemoryContextSwitchTo(old);
 	ereport(ERROR,
 			(errcode(ERRCODE_QUERY_CANCELED),
@@ -375,18 +366,18 @@ ujobs_step_park(UjobsStepRun *r, const UjobsStep *step)
 bool
 ujobs_step_suspended(const ErrorData *error, UjobsVerdict *verdict)
 {
-	if (run.job == NULL || run.parked == NULL || error->sqlerrcode != ERRCODE_QUERY_CANCELED)
+	if (run.job == NULL || run.suspended == NULL || error->sqlerrcode != ERRCODE_QUERY_CANCELED)
 		return false;
 	memset(verdict, 0, sizeof(*verdict));
 	verdict->outcome = UJOBS_OUTCOME_SUSPENDED;
 	verdict->attempt = run.job->attempt;
-	verdict->due_at = run.parked->wake_at;
+	verdict->due_at = run.suspended->wake_at;
 	return true;
 }
 
 /* A job waits in one place: others were left behind by a handler that was replaced. */
 static void
-drop_other_waits(int64 job_id, const char *parked)
+drop_other_waits(int64 job_id, const char *suspended)
 {
 	ListCell   *lc;
 
@@ -394,7 +385,7 @@ drop_other_waits(int64 job_id, const char *parked)
 	{
 		UjobsStepEntry *entry = lfirst(lc);
 
-		if (entry->step.status == UJOBS_STEP_WAITING && !entry->used && strcmp(entry->step.name, parked) != 0)
+		if (entry->step.status == UJOBS_STEP_WAITING && !entry->used && strcmp(entry->step.name, suspended) != 0)
 			ujobs_step_delete(job_id, entry->step.seq);
 	}
 }
@@ -402,10 +393,10 @@ drop_other_waits(int64 job_id, const char *parked)
 static void
 settle_parked(int64 job_id)
 {
-	UjobsStep	step = *run.parked;
+	UjobsStep	step = *run.suspended;
 
 	if (step.seq == 0)
-		step.seq = ujobs_step_next_seq(&run);
+		step.seq = ujobs_step_memory_next_seq(&run);
 	drop_other_waits(job_id, step.name);
 	write_row(&step);
 	if (step.status == UJOBS_STEP_WAITING)
@@ -422,7 +413,7 @@ settle_failed(int64 job_id, const ErrorData *error)
 	UjobsStep	step = run.active->step;
 
 	if (step.seq == 0)
-		step.seq = ujobs_step_next_seq(&run);
+		step.seq = ujobs_step_memory_next_seq(&run);
 	step.status = UJOBS_STEP_FAILED;
 	step.attempts++;
 	step.error = (struct varlena *) ujobs_settle_error(error);
@@ -434,7 +425,7 @@ ujobs_step_settle(const UjobsJob *job, const ErrorData *error)
 {
 	if (run.job == NULL || run.job->id != job->id || !ujobs_job_hold(job))
 		return;
-	if (run.parked != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+	if (run.suspended != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
 		settle_parked(job->id);
 	else if (run.active != NULL)
 		settle_failed(job->id, error);

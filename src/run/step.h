@@ -15,8 +15,8 @@
 #include "nodes/pg_list.h"
 #include "utils/jsonb.h"
 
-#include "model/step.h"
-#include "run/attempt.h"
+#include "core/noreturn.h"
+#include "run/step_memory.h"
 #include "store/job_store.h"
 
 /* ---- around a handler ---- */
@@ -66,28 +66,30 @@ extern bool ujobs_step_begin(const UjobsStepCall *call, const char *name);
 extern void ujobs_step_end(const UjobsStepCall *call, Jsonb *result);
 extern Jsonb *ujobs_step_result(const char *name);
 
-/* name NULL: derived from what. */
-extern void ujobs_step_sleep(const UjobsStepCall *call, const char *name, const char *what, TimestampTz wake_at);
-
-typedef struct UjobsStepWait
-{
-	const char *event;
-	const char *match;			/* NULL: any */
-	int64		child_id;		/* or a job */
-	TimestampTz deadline;		/* DT_NOEND: none */
-	bool		required;
-} UjobsStepWait;
-
-/* Raises UJ003 for a name or a match that no event has. */
-extern void ujobs_step_check_event(const char *event, const char *match);
-
-/*
- * The payload or outcome; NULL: the deadline came first.  Raises UJ018 for a
- * job that is not there, UJ014 when it came too late and is required.
- */
-extern Jsonb *ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait *wait);
-
 /* Remembers what is being raised; to be called in a PG_CATCH. */
 extern void ujobs_step_note_error(void);
+
+/* ---- for step_wait.c ---- */
+
+/* The run, once it is sure that a step may be called here. */
+extern UjobsStepRun *ujobs_step_here(const UjobsStepCall *call, const char *name);
+
+/* Raises UJ026: step_end is missing. */
+extern void ujobs_step_refuse_open_block(void);
+
+/* The entry is what runs now: an error is its failure. */
+extern void ujobs_step_activate(UjobsStepRun *run, UjobsStepEntry *entry);
+
+/*
+ * Writes the step, guarded by the job's row, and at the top commits it with
+ * everything since the last commit.  Needs an open command section.
+ */
+extern void ujobs_step_record(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
+
+/* Writes the step in this transaction, for look-ups by its row; what is committed or not is decided later. */
+extern void ujobs_step_draft(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
+
+/* Unwinds the handler: the job goes on when the step is due. */
+pg_noreturn extern void ujobs_step_suspend(UjobsStepRun *run, const UjobsStep *step);
 
 #endif							/* UJOBS_RUN_STEP_H */

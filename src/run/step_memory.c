@@ -1,15 +1,16 @@
 /*
- * step_run.c: what a run remembers: its entries by name.
+ * step_memory.c: what a run remembers: its entries by name.
  */
 #include "postgres.h"
 
 #include "access/detoast.h"
+#include "access/xact.h"
 #include "common/hashfn.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "core/error.h"
-#include "run/step_run.h"
+#include "run/step_memory.h"
 #include "store/step_store.h"
 
 #define NEAR_BYTES 8192			/* a larger output is read from its row when it is asked for */
@@ -60,7 +61,7 @@ load(UjobsStepRun *run)
 	ListCell   *lc;
 
 	run->by_name = hash_create("ujobs steps", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	ujobs_step_push_snapshot();
+	ujobs_step_memory_push_snapshot();
 	steps = ujobs_step_load(run->job->id);
 	PopActiveSnapshot();
 	foreach(lc, steps)
@@ -71,7 +72,7 @@ load(UjobsStepRun *run)
 }
 
 bool
-ujobs_step_is_used(UjobsStepRun *run, const char *name)
+ujobs_step_memory_is_used(UjobsStepRun *run, const char *name)
 {
 	UjobsStepEntry *entry;
 
@@ -82,7 +83,7 @@ ujobs_step_is_used(UjobsStepRun *run, const char *name)
 }
 
 void
-ujobs_step_check_name(const char *name)
+ujobs_step_memory_check_name(const char *name)
 {
 	if (name == NULL)
 		ereport(ERROR,
@@ -98,11 +99,11 @@ ujobs_step_check_name(const char *name)
 }
 
 UjobsStepEntry *
-ujobs_step_take(UjobsStepRun *run, const char *name)
+ujobs_step_memory_take(UjobsStepRun *run, const char *name)
 {
 	UjobsStepEntry *entry;
 
-	ujobs_step_check_name(name);
+	ujobs_step_memory_check_name(name);
 	if (!run->loaded)
 		load(run);
 	entry = entry_find(run, name);
@@ -125,7 +126,7 @@ ujobs_step_take(UjobsStepRun *run, const char *name)
 }
 
 int32
-ujobs_step_next_seq(const UjobsStepRun *run)
+ujobs_step_memory_next_seq(const UjobsStepRun *run)
 {
 	ListCell   *lc;
 
@@ -141,7 +142,7 @@ ujobs_step_next_seq(const UjobsStepRun *run)
 
 /* In memory for as long as the run; a large output stays in its row. */
 void
-ujobs_step_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step)
+ujobs_step_memory_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step)
 {
 	MemoryContext old = MemoryContextSwitchTo(run->memory);
 	char	   *name = entry->step.name;
@@ -167,7 +168,7 @@ bring_near(UjobsStepRun *run, UjobsStepEntry *entry)
 {
 	MemoryContext old = MemoryContextSwitchTo(run->memory);
 
-	ujobs_step_push_snapshot();
+	ujobs_step_memory_push_snapshot();
 	entry->step.output = ujobs_step_load_output(run->job->id, entry->step.seq);
 	PopActiveSnapshot();
 	entry->far = false;
@@ -175,7 +176,7 @@ bring_near(UjobsStepRun *run, UjobsStepEntry *entry)
 }
 
 Jsonb *
-ujobs_step_output(UjobsStepRun *run, UjobsStepEntry *entry)
+ujobs_step_memory_output(UjobsStepRun *run, UjobsStepEntry *entry)
 {
 	if (entry->far)
 		bring_near(run, entry);
@@ -216,7 +217,7 @@ all_steps(UjobsStepRun *run, const UjobsJob *job)
 static int64
 total_size(const List *steps)
 {
-	int64		bytes = (int64) list_length(steps) * UJOBS_FOLD_STEP;
+	int64		bytes = (int64) list_length(steps) * UJOBS_ARCHIVE_STEP;
 	ListCell   *lc;
 
 	foreach(lc, steps)
@@ -230,26 +231,34 @@ total_size(const List *steps)
 }
 
 Jsonb *
-ujobs_step_fold_list(int64 job_id, const List *steps, bool kept)
+ujobs_step_memory_archive_list(int64 job_id, const List *steps, bool kept)
 {
 	Jsonb	   *folded = NULL;
 
-	if (steps == NIL || (kept && total_size(steps) > UJOBS_FOLD_MAX))
+	if (steps == NIL || (kept && total_size(steps) > UJOBS_ARCHIVE_MAX))
 		return NULL;
 	if (kept)
-		folded = ujobs_step_fold(steps);
+		folded = ujobs_step_archive(steps);
 	ujobs_step_forget(job_id);
 	return folded;
 }
 
 Jsonb *
-ujobs_step_fold_run(UjobsStepRun *run, const UjobsJob *job, bool kept)
+ujobs_step_memory_archive(UjobsStepRun *run, const UjobsJob *job, bool kept)
 {
-	return ujobs_step_fold_list(job->id, all_steps(run, job), kept);
+	return ujobs_step_memory_archive_list(job->id, all_steps(run, job), kept);
+}
+
+/* Sees what this transaction did. */
+void
+ujobs_step_memory_push_snapshot(void)
+{
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
 }
 
 UjobsStepEntry *
-ujobs_step_find(UjobsStepRun *run, const char *name)
+ujobs_step_memory_find(UjobsStepRun *run, const char *name)
 {
 	if (!run->loaded)
 		load(run);

@@ -1,16 +1,16 @@
 /*
- * step_run.h: the running durable job's memory of its steps.
+ * step_memory.h: the running durable job's memory of its steps.
  *
  * Private to step.c (the run and its commands), step_run.c (the entries) and
  * step_wait.c (sleeps and waits).
  */
-#ifndef UJOBS_RUN_STEP_RUN_H
-#define UJOBS_RUN_STEP_RUN_H
+#ifndef UJOBS_RUN_STEP_MEMORY_H
+#define UJOBS_RUN_STEP_MEMORY_H
 
 #include "utils/hsearch.h"
 
-#include "core/noreturn.h"
-#include "run/step.h"
+#include "model/step.h"
+#include "run/attempt.h"
 #include "run/step_place.h"
 
 typedef struct UjobsStepEntry
@@ -48,64 +48,43 @@ typedef struct UjobsStepRun
 	bool		committing;		/* a step's own commit */
 	bool		due;			/* its row is, or has been made so */
 	bool		unbalanced;		/* a ROLLBACK ended an open block */
-	UjobsStep  *parked;			/* the attempt suspends in this step */
+	UjobsStep  *suspended;			/* the attempt suspends in this step */
 	UjobsStepWanted wanted;
 	ErrorData  *first_error;
 } UjobsStepRun;
 
 /* The entry of that name, or NULL; reads the job's steps once. */
-extern UjobsStepEntry *ujobs_step_find(UjobsStepRun *run, const char *name);
+extern UjobsStepEntry *ujobs_step_memory_find(UjobsStepRun *run, const char *name);
 
 /*
  * The place of a step that is recorded for the first time: right behind the
  * one that was used before it, where that is free (drain runs a block again
  * after steps that follow it), else at the end.
  */
-extern int32 ujobs_step_next_seq(const UjobsStepRun *run);
+extern int32 ujobs_step_memory_next_seq(const UjobsStepRun *run);
 
 /* The row of the entry's step is like this from now on. */
-extern void ujobs_step_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
+extern void ujobs_step_memory_keep(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
 
 /* 22004 when it is NULL, UJ003 when no step can have it. */
-extern void ujobs_step_check_name(const char *name);
+extern void ujobs_step_memory_check_name(const char *name);
 
 /* The steps of a job that ends: their rows go, or stay when they are too large for history; kept: has it one? */
-extern Jsonb *ujobs_step_fold_list(int64 job_id, const List *steps, bool kept);
+extern Jsonb *ujobs_step_memory_archive_list(int64 job_id, const List *steps, bool kept);
 
-/* See ujobs_step_finish. */
-extern Jsonb *ujobs_step_fold_run(UjobsStepRun *run, const UjobsJob *job, bool kept);
+/* The same of the steps of this run; see ujobs_step_finish. */
+extern Jsonb *ujobs_step_memory_archive(UjobsStepRun *run, const UjobsJob *job, bool kept);
 
 /* Sees what this transaction did. */
-extern void ujobs_step_push_snapshot(void);
-
-/* The run, once it is sure that this call may stand here. */
-extern UjobsStepRun *ujobs_step_here(const UjobsStepCall *call, const char *name);
+extern void ujobs_step_memory_push_snapshot(void);
 
 /* The entry of that name, used from now on in this attempt; UJ012 when it was before. */
-extern UjobsStepEntry *ujobs_step_take(UjobsStepRun *run, const char *name);
+extern UjobsStepEntry *ujobs_step_memory_take(UjobsStepRun *run, const char *name);
 
 /* Was the name used in this attempt? */
-extern bool ujobs_step_is_used(UjobsStepRun *run, const char *name);
+extern bool ujobs_step_memory_is_used(UjobsStepRun *run, const char *name);
 
 /* A completed step's, in the current context; NULL when it had none. */
-extern Jsonb *ujobs_step_output(UjobsStepRun *run, UjobsStepEntry *entry);
+extern Jsonb *ujobs_step_memory_output(UjobsStepRun *run, UjobsStepEntry *entry);
 
-/* Raises UJ026: step_end is missing. */
-extern void ujobs_step_refuse_open_block(void);
-
-/* The entry is what runs now: an error is its failure. */
-extern void ujobs_step_activate(UjobsStepRun *run, UjobsStepEntry *entry);
-
-/*
- * Writes the step, guarded by the job's row, and at the top commits it with
- * everything since the last commit.  Needs an open command section.
- */
-extern void ujobs_step_record(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
-
-/* Writes the step in this transaction, for look-ups by its row; what is committed or not is decided later. */
-extern void ujobs_step_draft(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
-
-/* Unwinds the handler: the job goes on when the step is due. */
-pg_noreturn extern void ujobs_step_park(UjobsStepRun *run, const UjobsStep *step);
-
-#endif							/* UJOBS_RUN_STEP_RUN_H */
+#endif							/* UJOBS_RUN_STEP_MEMORY_H */

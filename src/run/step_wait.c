@@ -16,7 +16,7 @@
 #include "core/json.h"
 #include "run/command.h"
 #include "run/current.h"
-#include "run/step_run.h"
+#include "run/step_wait.h"
 #include "store/child_store.h"
 #include "store/event_store.h"
 
@@ -43,7 +43,7 @@ arrive(UjobsStepRun *run, const char *name)
 
 	if (run->block)
 		ujobs_step_refuse_open_block();
-	entry = ujobs_step_take(run, name);
+	entry = ujobs_step_memory_take(run, name);
 	if (entry->step.status != UJOBS_STEP_COMPLETED)
 		ujobs_step_activate(run, entry);
 	return entry;
@@ -57,13 +57,13 @@ name_sleep(UjobsStepRun *run, const char *what)
 {
 	char	   *name = psprintf("sleep:%s", what);
 
-	for (int n = 2; ujobs_step_is_used(run, name); n++)
+	for (int n = 2; ujobs_step_memory_is_used(run, name); n++)
 		name = psprintf("sleep:%s#%d", what, n);
 	return name;
 }
 
 void
-ujobs_step_sleep(const UjobsStepCall *call, const char *name, const char *what, TimestampTz wake_at)
+ujobs_step_wait_sleep(const UjobsStepCall *call, const char *name, const char *what, TimestampTz wake_at)
 {
 	UjobsStepRun *run = ujobs_step_here(call, name != NULL ? name : "sleep");
 	UjobsStepEntry *entry = arrive(run, name != NULL ? name : name_sleep(run, what));
@@ -75,7 +75,7 @@ ujobs_step_sleep(const UjobsStepCall *call, const char *name, const char *what, 
 		step.wake_at = wake_at;
 	step.status = UJOBS_STEP_SLEEPING;
 	if (step.wake_at > ujobs_clock_now())
-		ujobs_step_park(run, &step);
+		ujobs_step_suspend(run, &step);
 	conclude(run, entry, &step, NULL);
 }
 
@@ -93,7 +93,7 @@ check_word(const char *what, const char *word, size_t least)
 }
 
 void
-ujobs_step_check_event(const char *event, const char *match)
+ujobs_step_wait_check_event(const char *event, const char *match)
 {
 	check_word("name of an event", event, 1);
 	if (match != NULL)
@@ -261,7 +261,7 @@ ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait
 	Jsonb	   *output;
 
 	if (step.status == UJOBS_STEP_COMPLETED)
-		return ujobs_step_output(run, entry);
+		return ujobs_step_memory_output(run, entry);
 	if (wait->child_id == run->job->id)
 		refuse_itself(run->job);
 	if (step.status != UJOBS_STEP_WAITING)
@@ -274,7 +274,7 @@ ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait
 	if (!is_over(run, &step, &output))
 	{
 		if (step.wake_at > ujobs_clock_now())
-			ujobs_step_park(run, &step);
+			ujobs_step_suspend(run, &step);
 		if (step.child_id != 0)
 			output = outcome_of_child("timeout", NULL, NULL);
 		else if (wait->required)

@@ -14,7 +14,6 @@
 #include "core/clock.h"
 #include "core/identity.h"
 #include "model/heap.h"
-#include "run/fire.h"
 #include "run/timetable.h"
 
 #define BROKEN_RETRY_US (INT64CONST(30) * USECS_PER_SEC)
@@ -228,7 +227,7 @@ take_in(UjobsTimetable *table, const UjobsTask *tasks, int n, TimestampTz now)
 		RuleEntry  *entry = hash_search(table->rules, &tasks[i].id, HASH_FIND, NULL);
 
 		forget(entry);
-		entry->rule = ujobs_fire_make_rule(&tasks[i], table->memory);
+		entry->rule = ujobs_rule_make(&tasks[i], table->memory);
 		schedule_next(table, entry->rule, now);
 	}
 }

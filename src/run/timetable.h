@@ -12,22 +12,11 @@
 #ifndef UJOBS_RUN_TIMETABLE_H
 #define UJOBS_RUN_TIMETABLE_H
 
-#include "model/catch_up.h"
-#include "store/task_store.h"
+#include "run/rule.h"
 
 typedef struct UjobsTimetable UjobsTimetable;
-typedef struct UjobsRule UjobsRule;
 
 #define UJOBS_PICKS_AT_ONCE 1000
-
-/* A task taken out of the timetable because it is due. */
-typedef struct UjobsPick
-{
-	UjobsRule  *rule;
-	UjobsTaskStep step;
-	UjobsDue	due;
-	char	   *fault;			/* why it cannot fire now, NULL when it can */
-} UjobsPick;
 
 /* Empty; `memory` is its own, in which everything of it lives. */
 extern UjobsTimetable *ujobs_timetable_make(MemoryContext memory);

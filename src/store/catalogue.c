@@ -44,7 +44,7 @@
 	"     using weighed\n" \
 	"     where s.job_id = weighed.id\n"
 
-#define FOLD_FITS "weighed.bytes <= " CppAsString2(UJOBS_FOLD_MAX)
+#define FOLD_FITS "weighed.bytes <= " CppAsString2(UJOBS_ARCHIVE_MAX)
 
 #define FOLDED_STEPS \
 	"       case when " FOLD_FITS " then\n" \

@@ -1,5 +1,5 @@
 /*
- * enqueue_bulk.c: new jobs without a statement, thousands or one.
+ * enqueue_direct.c: new jobs without a statement, thousands or one.
  *
  * An INSERT ... ON CONFLICT of a million rows spends half of its time on what
  * only a conflict needs: a look for each key, a promise to others that is taken
@@ -22,19 +22,19 @@
 
 #include "core/bulk.h"
 #include "core/table.h"
-#include "store/enqueue_bulk.h"
+#include "store/enqueue_direct.h"
 #include "store/row.h"
 
 #define KEY_INDEX "job_key"
 
 Oid
-ujobs_enqueue_sequence(void)
+ujobs_enqueue_direct_sequence(void)
 {
 	return get_relname_relid("job_id_seq", get_namespace_oid("ujobs_internal", false));
 }
 
 int32
-ujobs_enqueue_attempts(const UjobsEnqueueOptions *options)
+ujobs_enqueue_direct_attempts(const UjobsEnqueueOptions *options)
 {
 	return options->max_attempts > 0 ? options->max_attempts : options->definition->retry.attempts;
 }
@@ -47,7 +47,7 @@ has_our_columns(Relation table)
 }
 
 bool *
-ujobs_enqueue_bulk_look(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n)
+ujobs_enqueue_direct_look(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n)
 {
 	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
 	bool	   *taken = NULL;
@@ -70,7 +70,7 @@ ujobs_enqueue_bulk_look(const UjobsEnqueueOptions *options, UjobsEnqueueItem **i
 }
 
 bool
-ujobs_enqueue_bulk_stretch(const bool *taken, int n, int i, int *end)
+ujobs_enqueue_direct_stretch(const bool *taken, int n, int i, int *end)
 {
 	int			free_from = i;
 
@@ -78,11 +78,11 @@ ujobs_enqueue_bulk_stretch(const bool *taken, int n, int i, int *end)
 	{
 		if (!taken[*end])
 			continue;
-		if (*end - free_from >= UJOBS_ENQUEUE_BULK_LEAST)
+		if (*end - free_from >= UJOBS_ENQUEUE_DIRECT_LEAST)
 			break;
 		free_from = *end + 1;
 	}
-	if (*end - free_from < UJOBS_ENQUEUE_BULK_LEAST)
+	if (*end - free_from < UJOBS_ENQUEUE_DIRECT_LEAST)
 		return false;			/* to the end */
 	if (free_from == i)
 		return true;
@@ -132,7 +132,7 @@ row_fill(void *arg, int i, Datum *values, bool *nulls)
 	values[UJOBS_JOB_REVISION] = Int32GetDatum(0);
 	values[UJOBS_JOB_ENQUEUED_ROLE] = ObjectIdGetDatum(options->role);
 	values[UJOBS_JOB_ATTEMPT] = Int32GetDatum(0);
-	values[UJOBS_JOB_MAX_ATTEMPTS] = Int32GetDatum(ujobs_enqueue_attempts(options));
+	values[UJOBS_JOB_MAX_ATTEMPTS] = Int32GetDatum(ujobs_enqueue_direct_attempts(options));
 	values[UJOBS_JOB_PRIORITY] = Int16GetDatum(options->priority);
 	values[UJOBS_JOB_STATE] = CharGetDatum(UJOBS_STATE_PENDING);
 	values[UJOBS_JOB_RUN_ID] = UUIDPGetDatum(&item->result.run_id);
@@ -168,7 +168,7 @@ rows_of(const UjobsEnqueueOptions *options, Placed *placed)
 }
 
 bool
-ujobs_enqueue_single(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
+ujobs_enqueue_direct_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 {
 	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
 	Placed		placed = {item, 0};
@@ -181,7 +181,7 @@ ujobs_enqueue_single(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 	(void) row_fill(&rows, 0, values, nulls);
 	if (has_our_columns(table) && ujobs_table_key_is_free(table, KEY_INDEX, values, &index))
 	{
-		item->result.id = nextval_internal(ujobs_enqueue_sequence(), false);
+		item->result.id = nextval_internal(ujobs_enqueue_direct_sequence(), false);
 		values[UJOBS_JOB_ID] = Int64GetDatum(item->result.id);
 		stored = ujobs_table_insert_if_free(table, index, values, nulls);
 	}
@@ -190,7 +190,7 @@ ujobs_enqueue_single(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 }
 
 void
-ujobs_enqueue_bulk_insert(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n)
+ujobs_enqueue_direct_insert(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n)
 {
 	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
 	int		   *order = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(int));

@@ -6,7 +6,7 @@
  * holder may end between the two: then the key is free and we begin again.
  *
  * Many jobs go in by large statements in order of their keys, and where that
- * many keys are free without statements (enqueue_bulk.h).  Beginning again
+ * many keys are free without statements (enqueue_direct.h).  Beginning again
  * there would mean to wait for a small key while holding greater ones, and two
  * sessions doing so could wait for each other.  So the whole pass stands in a
  * subtransaction: when a holder came or ended, it is undone, which lets go of
@@ -29,7 +29,7 @@
 #include "core/slot.h"
 #include "core/wakeup.h"
 #include "store/catalogue.h"
-#include "store/enqueue_bulk.h"
+#include "store/enqueue_direct.h"
 #include "store/enqueue_store.h"
 
 #define CHUNK 8192				/* rows of one statement: bounds its memory */
@@ -83,7 +83,7 @@ bind_options(UjobsArgs *args, const UjobsEnqueueOptions *options)
 	ujobs_bind(args, Int32GetDatum(options->definition->id));
 	ujobs_bind(args, ObjectIdGetDatum(options->role));
 	ujobs_bind(args, Int16GetDatum(options->priority));
-	ujobs_bind(args, Int32GetDatum(ujobs_enqueue_attempts(options)));
+	ujobs_bind(args, Int32GetDatum(ujobs_enqueue_direct_attempts(options)));
 	ujobs_bind_text(args, options->queue);
 	ujobs_bind_text(args, options->enqueued_by);
 	ujobs_bind_text(args, options->traceparent);
@@ -223,7 +223,7 @@ ujobs_enqueue_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 		item->result.run_id = *options->run_id;
 	else
 		ujobs_enqueue_run_id(&item->result.run_id);
-	if (!ujobs_enqueue_single(options, item))
+	if (!ujobs_enqueue_direct_one(options, item))
 		insert_or_settle(options, item);
 	if (!item->result.deduped)
 		announce(options, item, options->queue);
@@ -289,7 +289,7 @@ batch_order(Batch *batch, UjobsEnqueueItem *items, int n)
 static void
 draw_ids(Batch *batch)
 {
-	Oid			sequence = ujobs_enqueue_sequence();
+	Oid			sequence = ujobs_enqueue_direct_sequence();
 
 	for (int i = 0; i < batch->n; i++)
 		batch->items[i].result.deduped = true;
@@ -451,7 +451,7 @@ pass_directly(const UjobsEnqueueOptions *options, UjobsEnqueueItem **leaders, in
 	UjobsIdentity identity;
 
 	ujobs_identity_enter(&identity);
-	ujobs_enqueue_bulk_insert(options, leaders, n);
+	ujobs_enqueue_direct_insert(options, leaders, n);
 	ujobs_identity_leave(&identity);
 	for (int i = 0; i < n; i++)
 		announce(options, leaders[i], options->queue);
@@ -470,7 +470,7 @@ pass_in_bulk(const UjobsEnqueueOptions *options, const Batch *batch, const bool 
 
 	for (int i = 0; i < batch->n_leaders && complete; i = next)
 	{
-		bool		directly = taken != NULL && ujobs_enqueue_bulk_stretch(taken, batch->n_leaders, i, &next);
+		bool		directly = taken != NULL && ujobs_enqueue_direct_stretch(taken, batch->n_leaders, i, &next);
 
 		if (directly)
 			pass_directly(options, batch->leaders + i, next - i);
@@ -545,11 +545,11 @@ look_at_keys(const UjobsEnqueueOptions *options, const Batch *batch)
 	UjobsIdentity identity;
 	bool	   *taken;
 
-	if (batch->n_leaders < UJOBS_ENQUEUE_BULK_LEAST)
+	if (batch->n_leaders < UJOBS_ENQUEUE_DIRECT_LEAST)
 		return NULL;
 	ujobs_identity_enter(&identity);
 	MemoryContextSwitchTo(identity.caller);
-	taken = ujobs_enqueue_bulk_look(options, batch->leaders, batch->n_leaders);
+	taken = ujobs_enqueue_direct_look(options, batch->leaders, batch->n_leaders);
 	ujobs_identity_leave(&identity);
 	return taken;
 }

@@ -230,7 +230,7 @@ add_column(UjobsJson *json, const char *key, UjobsStepColumn column, Datum datum
 }
 
 Jsonb *
-ujobs_step_fold(const List *steps)
+ujobs_step_archive(const List *steps)
 {
 	Relation	table;
 	UjobsJson	json = {0};

@@ -29,7 +29,7 @@ extern void ujobs_step_insert(int64 job_id, const UjobsStep *step);
 extern bool ujobs_step_update(int64 job_id, const UjobsStep *step);
 
 /* The steps as a finished job keeps them; NULL when there are none. */
-extern Jsonb *ujobs_step_fold(const List *steps);
+extern Jsonb *ujobs_step_archive(const List *steps);
 
 /* Removes one of them. */
 extern void ujobs_step_delete(int64 job_id, int32 seq);

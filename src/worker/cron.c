@@ -15,6 +15,7 @@
 
 #include "core/leader.h"
 #include "run/fire.h"
+#include "run/timetable.h"
 #include "worker/cron.h"
 #include "worker/worker.h"
 
