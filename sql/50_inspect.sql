@@ -35,9 +35,9 @@ create function ujobs_internal.workers(out pid int, out kind text, out database 
     out memory_bytes bigint) returns setof record
     language c volatile parallel restricted as 'MODULE_PATHNAME', 'ujobs_sql_workers';
 
-create function ujobs_internal.tallies(out name text, out queue text, out label text, out value float8)
+create function ujobs_internal.counters(out name text, out queue text, out label text, out value float8)
     returns setof record
-    language c volatile parallel restricted as 'MODULE_PATHNAME', 'ujobs_sql_tallies';
+    language c volatile parallel restricted as 'MODULE_PATHNAME', 'ujobs_sql_counters';
 
 create function ujobs_internal.error_codes(out sqlstate text, out name text, out meaning text, out fix text,
     out terminal boolean) returns setof record
@@ -385,7 +385,7 @@ begin atomic
         select t.name, c.kind, c.help,
                pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object('queue', t.queue, c.label, t.label)),
                t.value, 100 + c.n, t.queue, null, t.nth
-          from ujobs_internal.tallies() with ordinality as t (name, queue, label, value, nth)
+          from ujobs_internal.counters() with ordinality as t (name, queue, label, value, nth)
           join counter c on c.family = pg_catalog.regexp_replace(t.name, '_(bucket|sum|count)$', ''))
     select s.name, s.kind, s.help, s.labels, s.value
       from sample s

@@ -114,7 +114,7 @@ plan_cancellation(int64 id, const UjobsDefinition *definition, const char *reaso
 
 	c.finished_at = ujobs_clock_now();
 	c.keep = retention > 0;
-	c.expires_at = ujobs_clock_add(c.finished_at, c.keep ? retention : UJOBS_AWAITED_RETENTION);
+	c.expires_at = ujobs_clock_add(c.finished_at, c.keep ? retention : UJOBS_WAITED_FOR_RETENTION);
 	c.slot = ujobs_history_slot_for(c.finished_at, c.expires_at);
 	refuse_own_job(id);
 	if (ujobs_slot_find_running(id, &slot) >= 0)
@@ -264,7 +264,7 @@ announce_restarted(int64 id, int32 definition_id, const UjobsRestarted *restarte
 		.priority = restarted->priority
 	};
 
-	ujobs_announce_job(&job, now);
+	ujobs_job_announce(&job, now);
 }
 
 static void

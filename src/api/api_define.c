@@ -22,7 +22,7 @@
 #include "model/json_schema.h"
 #include "model/retry.h"
 #include "store/definition_store.h"
-#include "store/home_store.h"
+#include "store/store_identity.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_define_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_define_external_job);
@@ -148,7 +148,7 @@ ujobs_define_store(UjobsDraft *draft, bool replace)
 		}
 		if (ujobs_define_insert(draft))
 		{
-			ujobs_home_settle();
+			ujobs_store_identity_settle();
 			changed = true;
 			break;
 		}

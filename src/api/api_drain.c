@@ -10,7 +10,7 @@
 #include "utils/tuplestore.h"
 
 #include "core/error.h"
-#include "core/inside.h"
+#include "core/in_job.h"
 #include "run/drain.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_drain);
@@ -38,7 +38,7 @@ max_argument(FunctionCallInfo fcinfo, int number)
 static void
 refuse_nested(void)
 {
-	if (ujobs_inside_job())
+	if (ujobs_in_job_job())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("ujobs.drain() cannot run inside a job"),

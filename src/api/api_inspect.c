@@ -21,7 +21,7 @@
 #include "utils/tuplestore.h"
 
 #include "api/api_inspect.h"
-#include "core/census.h"
+#include "core/activity.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/identity.h"
@@ -141,7 +141,7 @@ Datum
 ujobs_sql_running(PG_FUNCTION_ARGS)
 {
 	UjobsProcess process[UJOBS_MAX_SLOTS];
-	int			n = ujobs_census_running(process);
+	int			n = ujobs_activity_running(process);
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < n; i++)
@@ -175,8 +175,8 @@ ujobs_sql_workers(PG_FUNCTION_ARGS)
 		[UJOBS_PROCESS_EXECUTOR] = "executor",
 		[UJOBS_PROCESS_RELAY] = "relay"
 	};
-	UjobsProcess *process = palloc(UJOBS_CENSUS_MAX * sizeof(UjobsProcess));
-	int			n = ujobs_census_take(process);
+	UjobsProcess *process = palloc(UJOBS_ACTIVITY_MAX * sizeof(UjobsProcess));
+	int			n = ujobs_activity_take(process);
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < n; i++)
@@ -231,7 +231,7 @@ ujobs_sql_statements(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	for (int id = 0; id < UJOBS_SQL_COUNT; id++)
 	{
-		UjobsStatement *statement = ujobs_statement(id);
+		UjobsStatement *statement = ujobs_catalogue_statement(id);
 		Datum		values[2];
 		bool		nulls[2] = {false};
 

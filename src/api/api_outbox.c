@@ -15,7 +15,7 @@
 #include "api/api_define.h"
 #include "api/inside_grant.h"
 #include "core/error.h"
-#include "core/flight.h"
+#include "core/in_flight.h"
 #include "core/guc.h"
 #include "core/json.h"
 #include "core/sink_module.h"
@@ -159,7 +159,7 @@ ujobs_sql_publish(PG_FUNCTION_ARGS)
 	UjobsSink  *sink;
 	Jsonb	   *payload;
 
-	ujobs_inside_grant_required(fcinfo, "publish");
+	ujobs_in_job_grant_required(fcinfo, "publish");
 	PreventCommandIfReadOnly("ujobs.publish()");
 	sink = sink_argument(fcinfo);
 	message.sink_id = sink->id;
@@ -175,7 +175,7 @@ ujobs_sql_publish(PG_FUNCTION_ARGS)
 	if (message.key != NULL)
 		check_text("key", message.key, "Give what the messages that must keep their order have in common, or NULL.");
 	message.headers = headers_argument(fcinfo, 4);
-	ujobs_route_check_size(payload, sink->name, ujobs_sink_max_payload(sink->kind, sink->options));
+	ujobs_route_check_size(payload, sink->name, ujobs_sink_module_max_payload(sink->kind, sink->options));
 	PG_RETURN_INT64(ujobs_outbox_write(&message, &payload, NULL, 1));
 }
 
@@ -249,7 +249,7 @@ Datum
 ujobs_sql_publishing(PG_FUNCTION_ARGS)
 {
 	int64	   *ids;
-	int			n = ujobs_flight_read(&ids);
+	int			n = ujobs_in_flight_read(&ids);
 	Datum	   *values = palloc(Max(n, 1) * sizeof(Datum));
 
 	for (int i = 0; i < n; i++)

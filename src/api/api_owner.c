@@ -104,7 +104,7 @@ cancel_all_of(const char *name, int32 id, int64 retention)
 	cancel.reason = psprintf("definition \"%s\" was dropped", name);
 	cancel.now = ujobs_clock_now();
 	cancel.keep = retention > 0;
-	cancel.expires_at = ujobs_clock_add(cancel.now, cancel.keep ? retention : UJOBS_AWAITED_RETENTION);
+	cancel.expires_at = ujobs_clock_add(cancel.now, cancel.keep ? retention : UJOBS_WAITED_FOR_RETENTION);
 	cancel.slot = ujobs_history_slot_for(cancel.now, cancel.expires_at);
 	return cancel;
 }

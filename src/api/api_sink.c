@@ -16,14 +16,14 @@
 #include "utils/timestamp.h"
 
 #include "api/api_define.h"
-#include "core/courier.h"
+#include "core/connection.h"
 #include "core/error.h"
 #include "core/identity.h"
 #include "core/json.h"
 #include "core/sink_module.h"
 #include "core/wakeup.h"
 #include "store/definition_store.h"
-#include "store/home_store.h"
+#include "store/store_identity.h"
 #include "store/sink_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_define_sink);
@@ -123,19 +123,19 @@ static UjobsSinkOptions *
 examine(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
 {
 	static const volatile bool never = false;
-	UjobsSinkOptions *options = ujobs_sink_options(facts, &never);
+	UjobsSinkOptions *options = ujobs_sink_module_options(facts, &never);
 	UjobsSinkError error = {.text = ""};
-	const char *unknown = ujobs_sink_unknown_option(module, options);
+	const char *unknown = ujobs_sink_module_unknown_option(module, options);
 
 	if (unknown != NULL)
 		ujobs_options_refuse("options", psprintf("Sinks of kind \"%s\" have no option \"%s\".", module->kind, unknown),
 							 "Correct its name or leave it out.");
-	unknown = ujobs_sink_unknown_secret(module, options);
+	unknown = ujobs_sink_module_unknown_secret(module, options);
 	if (unknown != NULL)
 		ujobs_options_refuse("secret", psprintf("Sinks of kind \"%s\" have no secret \"%s\".", module->kind, unknown),
 							 "Correct its name or leave it out.");
-	(void) ujobs_sink_max_payload(module->kind, facts->options);
-	(void) ujobs_sink_attempts(facts->options);
+	(void) ujobs_sink_module_max_payload(module->kind, facts->options);
+	(void) ujobs_sink_module_attempts(facts->options);
 	if (module->examine != NULL && !module->examine(options, &error))
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
@@ -148,10 +148,10 @@ examine(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
 static void
 try_connection(const UjobsSinkModule *module, const UjobsSinkOptions *options)
 {
-	UjobsCourierPlan plan = {.module = module, .options = options};
+	UjobsConnectionPlan plan = {.module = module, .options = options};
 	UjobsSinkError error = {.text = ""};
 
-	if (ujobs_courier_try(&plan, options->timeout_ms + 1000, &error))
+	if (ujobs_connection_try(&plan, options->timeout_ms + 1000, &error))
 		return;
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(DRIVER_UNAVAILABLE)),
@@ -255,7 +255,7 @@ settle_home(void)
 	UjobsIdentity identity;
 
 	ujobs_identity_enter(&identity);
-	ujobs_home_settle();
+	ujobs_store_identity_settle();
 	ujobs_identity_leave(&identity);
 }
 
@@ -293,14 +293,14 @@ ujobs_sql_define_sink(PG_FUNCTION_ARGS)
 	asked.options = object_argument(fcinfo, 2, "options");
 	PreventCommandIfReadOnly("ujobs.define_sink()");
 	check_url(asked.kind, asked.options);
-	check = ujobs_sink_wants_check(asked.options);
+	check = ujobs_sink_module_wants_check(asked.options);
 	asked.options = without_check(asked.options);
 
 	module = module_required(asked.kind);
 	settle_home();
 	stored = ujobs_sink_find(asked.name, false);
 	facts.sink = asked.name;
-	facts.home = ujobs_home_uuid();
+	facts.home = ujobs_store_identity_uuid();
 	facts.options = asked.options;
 	facts.secret = stored == NULL || strcmp(stored->kind, asked.kind) != 0 ? NULL : stored->secret;
 	options = examine(module, &facts);
@@ -448,7 +448,7 @@ ujobs_sql_consume_queue(PG_FUNCTION_ARGS)
 	queue = queue_argument(fcinfo);
 	PreventCommandIfReadOnly("ujobs.consume_queue()");
 	sink = broker_required(ujobs_options_required(fcinfo, 1, "sink"), queue);
-	ujobs_consumer_set(queue, sink->id, enabled);
+	ujobs_sink_set_consumer(queue, sink->id, enabled);
 	ujobs_definition_invalidate();
 
 	ujobs_json_begin_object(&json, NULL);

@@ -26,7 +26,7 @@
 #include "run/fire.h"
 #include "run/timetable.h"
 #include "store/definition_store.h"
-#include "store/home_store.h"
+#include "store/store_identity.h"
 #include "store/task_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_define_task);
@@ -243,7 +243,7 @@ store(UjobsTask *task, bool replace, bool *had_function)
 		}
 		if (ujobs_task_insert(task))
 		{
-			ujobs_home_settle();
+			ujobs_store_identity_settle();
 			changed = true;
 			break;
 		}

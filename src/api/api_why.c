@@ -13,7 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "core/census.h"
+#include "core/activity.h"
 #include "core/clock.h"
 #include "core/guc.h"
 #include "core/hash.h"
@@ -21,10 +21,10 @@
 #include "core/json.h"
 #include "core/slot.h"
 #include "model/state.h"
-#include "run/course.h"
+#include "run/execution_plan.h"
 #include "store/definition_store.h"
 #include "store/history_store.h"
-#include "store/home_store.h"
+#include "store/store_identity.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_why);
 
@@ -96,7 +96,7 @@ static Explanation
 explain_engine(void)
 {
 	bool		no_worker;
-	UjobsEngineState state = ujobs_census_engine(&no_worker);
+	UjobsEngineState state = ujobs_activity_engine(&no_worker);
 
 	if (!ujobs_guc_serves_this_database())
 		return blocked("ujobs.databases",
@@ -119,7 +119,7 @@ explain_engine(void)
 		case UJOBS_ENGINE_DOWN:
 			break;
 	}
-	if (ujobs_home_check() == UJOBS_HOME_STRANGE)
+	if (ujobs_store_identity_check() == UJOBS_STORE_STRANGE)
 		return blocked("engine",
 					   "waiting: this database was restored or copied from another home, and no engine runs in it; call ujobs.start_workers() to accept it");
 	return blocked("engine", "waiting: no engine runs in this database; call ujobs.start_workers() to start it");
@@ -134,10 +134,10 @@ explain_tenant(const UjobsJobFacts *f)
 
 	if (tenant == 0)
 		return blocked(NULL, NULL);
-	if (f->per_tenant > 0 && ujobs_census_units(UJOBS_SHOWN_TENANT, queue, tenant) >= f->per_tenant)
+	if (f->per_tenant > 0 && ujobs_activity_units(UJOBS_SHOWN_TENANT, queue, tenant) >= f->per_tenant)
 		return blocked(f->queue, psprintf("waiting: tenant \"%s\" is at its limit of %d in queue \"%s\"",
 										  f->tenant, f->per_tenant, f->queue));
-	until = f->rate_per_tenant > 0 ? ujobs_census_rate_until(queue, tenant) : 0;
+	until = f->rate_per_tenant > 0 ? ujobs_activity_rate_until(queue, tenant) : 0;
 	if (until > GetCurrentTimestamp())
 		return blocked(f->queue, psprintf("waiting: tenant \"%s\" is at its rate of %d in %s in queue \"%s\" until %s",
 										  f->tenant, f->rate_per_tenant, f->rate_window, f->queue, instant(until)));
@@ -149,11 +149,11 @@ static Explanation
 explain_limits(const UjobsJobFacts *f)
 {
 	if (f->concurrency > 0 &&
-		ujobs_census_units(UJOBS_SHOWN_DEFINITION, f->definition_id, 0) >= f->concurrency)
+		ujobs_activity_units(UJOBS_SHOWN_DEFINITION, f->definition_id, 0) >= f->concurrency)
 		return blocked(f->definition, psprintf("waiting: job \"%s\" is at its limit of %d running",
 											   f->definition, f->concurrency));
 	if (f->queue_concurrency > 0 &&
-		ujobs_census_units(UJOBS_SHOWN_QUEUE, ujobs_hash_queue(f->queue), 0) >= f->queue_concurrency)
+		ujobs_activity_units(UJOBS_SHOWN_QUEUE, ujobs_hash_queue(f->queue), 0) >= f->queue_concurrency)
 		return blocked(f->queue, psprintf("waiting: queue \"%s\" is at its limit of %d running",
 										  f->queue, f->queue_concurrency));
 	return explain_tenant(f);
@@ -165,11 +165,11 @@ explain_workers(const UjobsJobFacts *f)
 {
 	int			idle;
 
-	if (ujobs_guc_max_running > 0 && ujobs_census_units_of_database() >= ujobs_guc_max_running)
+	if (ujobs_guc_max_running > 0 && ujobs_activity_units_of_database() >= ujobs_guc_max_running)
 		return blocked("ujobs.max_running",
 					   psprintf("waiting: the database is at its limit of %d running jobs (ujobs.max_running)",
 								ujobs_guc_max_running));
-	if (!f->external && ujobs_census_executors(&idle) >= ujobs_guc_max_workers && idle == 0)
+	if (!f->external && ujobs_activity_executors(&idle) >= ujobs_guc_max_workers && idle == 0)
 		return blocked("ujobs.max_workers",
 					   psprintf("waiting: all %d workers (ujobs.max_workers) are busy", ujobs_guc_max_workers));
 	return blocked(NULL, NULL);
@@ -180,7 +180,7 @@ static Explanation
 explain_owner(const UjobsJobFacts *f)
 {
 	const UjobsDefinition *definition = f->external ? NULL : ujobs_definition_by_id(f->definition_id);
-	char	   *missing = definition == NULL ? NULL : ujobs_course_missing_owner(definition, true);
+	char	   *missing = definition == NULL ? NULL : ujobs_execution_plan_missing_owner(definition, true);
 
 	if (missing == NULL)
 		return blocked(NULL, NULL);

@@ -14,7 +14,7 @@
 
 #include "core/engine.h"
 #include "core/identity.h"
-#include "core/room.h"
+#include "core/capacity.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
 #include "core/guc.h"
@@ -41,7 +41,7 @@ spawn_once(void)
 
 	if (FullTransactionIdEquals(spawned_by, xid))
 		return;
-	if (ujobs_room_ask(UJOBS_ROOM_ENGINE) == UJOBS_ROOM_NONE || !ujobs_spawn_dispatcher(MyDatabaseId, xid, true))
+	if (ujobs_capacity_ask(UJOBS_CAPACITY_ENGINE) == UJOBS_CAPACITY_NONE || !ujobs_spawn_dispatcher(MyDatabaseId, xid, true))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not start the engine of this database"),

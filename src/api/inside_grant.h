@@ -8,6 +8,6 @@
 #include "fmgr.h"
 
 /* Raises 42501.  function: its name without schema, for the message. */
-extern void ujobs_inside_grant_required(FunctionCallInfo fcinfo, const char *function);
+extern void ujobs_in_job_grant_required(FunctionCallInfo fcinfo, const char *function);
 
 #endif							/* UJOBS_API_INSIDE_GRANT_H */

@@ -6,24 +6,24 @@
 #include "core/area.h"
 
 static void
-histogram_init(UjobsTallyHistogram *histogram)
+histogram_init(UjobsQueueCounterHistogram *histogram)
 {
-	for (int i = 0; i < UJOBS_TALLY_BUCKETS; i++)
+	for (int i = 0; i < UJOBS_COUNTER_BUCKETS; i++)
 		pg_atomic_init_u64(&histogram->bucket[i], 0);
 	pg_atomic_init_u64(&histogram->sum, 0);
 }
 
 static void
-tallies_init(UjobsTallies *tallies, int tranche)
+tallies_init(UjobsQueueCounterTable *counters, int tranche)
 {
-	LWLockInitialize(&tallies->lock, tranche);
-	pg_atomic_init_u32(&tallies->n, 0);
-	for (int i = 0; i <= UJOBS_TALLY_QUEUES; i++)
+	LWLockInitialize(&counters->lock, tranche);
+	pg_atomic_init_u32(&counters->n, 0);
+	for (int i = 0; i <= UJOBS_COUNTER_QUEUES; i++)
 	{
-		for (int j = 0; j < UJOBS_TALLY_OUTCOMES; j++)
-			pg_atomic_init_u64(&tallies->entry[i].outcome[j], 0);
-		histogram_init(&tallies->entry[i].wait);
-		histogram_init(&tallies->entry[i].run);
+		for (int j = 0; j < UJOBS_COUNTER_OUTCOMES; j++)
+			pg_atomic_init_u64(&counters->entry[i].outcome[j], 0);
+		histogram_init(&counters->entry[i].wait);
+		histogram_init(&counters->entry[i].run);
 	}
 }
 
@@ -43,8 +43,8 @@ ujobs_area_init(UjobsArea *area, int tranche)
 	SpinLockInit(&area->hint_lock);
 	SpinLockInit(&area->waiter_lock);
 	pg_atomic_init_u32(&area->waiters, 0);
-	tallies_init(&area->tallies, tranche);
+	tallies_init(&area->counters, tranche);
 	claims_init(&area->claims, tranche);
-	for (int i = 0; i < UJOBS_AWAITED_WORDS; i++)
-		pg_atomic_init_u32(&area->awaited.word[i], 0);
+	for (int i = 0; i < UJOBS_WAITED_FOR_WORDS; i++)
+		pg_atomic_init_u32(&area->waited_for.word[i], 0);
 }

@@ -65,53 +65,53 @@ typedef struct UjobsTicket
 
 /* ---- queue counters (tally.h) ---- */
 
-#define UJOBS_TALLY_QUEUES 64
-#define UJOBS_TALLY_NAME 64		/* bytes, with the end */
-#define UJOBS_TALLY_BUCKETS 18	/* the last is for everything above the bounds */
-#define UJOBS_TALLY_OTHERS "(other)"	/* the name under which the queues without an entry are shown */
+#define UJOBS_COUNTER_QUEUES 64
+#define UJOBS_COUNTER_NAME 64		/* bytes, with the end */
+#define UJOBS_COUNTER_BUCKETS 18	/* the last is for everything above the bounds */
+#define UJOBS_COUNTER_OTHERS "(other)"	/* the name under which the queues without an entry are shown */
 
-typedef enum UjobsTallyOutcome
+typedef enum UjobsQueueCounterOutcome
 {
-	UJOBS_TALLY_DONE,
-	UJOBS_TALLY_RETRY,			/* an attempt failed, another one will follow */
-	UJOBS_TALLY_DEAD,
-	UJOBS_TALLY_CANCELLED
-} UjobsTallyOutcome;
+	UJOBS_COUNTER_DONE,
+	UJOBS_COUNTER_RETRY,			/* an attempt failed, another one will follow */
+	UJOBS_COUNTER_DEAD,
+	UJOBS_COUNTER_CANCELLED
+} UjobsQueueCounterOutcome;
 
-#define UJOBS_TALLY_OUTCOMES 4
+#define UJOBS_COUNTER_OUTCOMES 4
 
-typedef struct UjobsTallyHistogram
+typedef struct UjobsQueueCounterHistogram
 {
-	pg_atomic_uint64 bucket[UJOBS_TALLY_BUCKETS];	/* not cumulative */
+	pg_atomic_uint64 bucket[UJOBS_COUNTER_BUCKETS];	/* not cumulative */
 	pg_atomic_uint64 sum;		/* us */
-} UjobsTallyHistogram;
+} UjobsQueueCounterHistogram;
 
-typedef struct UjobsTally
+typedef struct UjobsQueueCounter
 {
-	char		queue[UJOBS_TALLY_NAME];
-	pg_atomic_uint64 outcome[UJOBS_TALLY_OUTCOMES];
-	UjobsTallyHistogram wait;	/* due to started */
-	UjobsTallyHistogram run;	/* started to ended */
-} UjobsTally;
+	char		queue[UJOBS_COUNTER_NAME];
+	pg_atomic_uint64 outcome[UJOBS_COUNTER_OUTCOMES];
+	UjobsQueueCounterHistogram wait;	/* due to started */
+	UjobsQueueCounterHistogram run;	/* started to ended */
+} UjobsQueueCounter;
 
 /* The table, part of a database's area.  An entry below n never changes its name. */
-typedef struct UjobsTallies
+typedef struct UjobsQueueCounterTable
 {
 	LWLock		lock;			/* to make an entry */
 	pg_atomic_uint32 n;
-	uint32		hash[UJOBS_TALLY_QUEUES];
-	UjobsTally	entry[UJOBS_TALLY_QUEUES + 1];	/* the last: all other queues */
-} UjobsTallies;
+	uint32		hash[UJOBS_COUNTER_QUEUES];
+	UjobsQueueCounter	entry[UJOBS_COUNTER_QUEUES + 1];	/* the last: all other queues */
+} UjobsQueueCounterTable;
 
 /* ---- jobs that others wait for (awaited.h) ---- */
 
-#define UJOBS_AWAITED_BITS 65536
-#define UJOBS_AWAITED_WORDS (UJOBS_AWAITED_BITS / 32)
+#define UJOBS_WAITED_FOR_BITS 65536
+#define UJOBS_WAITED_FOR_WORDS (UJOBS_WAITED_FOR_BITS / 32)
 
-typedef struct UjobsAwaited
+typedef struct UjobsWaitedFor
 {
-	pg_atomic_uint32 word[UJOBS_AWAITED_WORDS];
-} UjobsAwaited;
+	pg_atomic_uint32 word[UJOBS_WAITED_FOR_WORDS];
+} UjobsWaitedFor;
 
 /* ---- claims (claim.h) ---- */
 
@@ -176,15 +176,15 @@ typedef struct UjobsClaims
 
 /* ---- messages on their way (flight.h) ---- */
 
-#define UJOBS_FLIGHTS 16		/* sinks that are shown */
-#define UJOBS_FLIGHT_MESSAGES 1024	/* of each */
+#define UJOBS_IN_FLIGHT_SINKS 16		/* sinks that are shown */
+#define UJOBS_IN_FLIGHT_MESSAGES 1024	/* of each */
 
-typedef struct UjobsFlight
+typedef struct UjobsInFlight
 {
 	int32		sink_id;
 	int32		n;
-	int64		id[UJOBS_FLIGHT_MESSAGES];
-} UjobsFlight;
+	int64		id[UJOBS_IN_FLIGHT_MESSAGES];
+} UjobsInFlight;
 
 /* ---- all of it ---- */
 
@@ -228,11 +228,11 @@ typedef struct UjobsArea
 	slock_t		waiter_lock;
 	pg_atomic_uint32 waiters;	/* in use; 0 lets a finish skip the list */
 	UjobsWaiter waiter[UJOBS_MAX_WAITERS];
-	UjobsTallies tallies;
-	UjobsAwaited awaited;
+	UjobsQueueCounterTable counters;
+	UjobsWaitedFor waited_for;
 	UjobsClaims claims;
 	UjobsCapShown caps[UJOBS_CAPS_SHOWN];
-	UjobsFlight flight[UJOBS_FLIGHTS];	/* of the outbox (core/flight.h) */
+	UjobsInFlight flight[UJOBS_IN_FLIGHT_SINKS];	/* of the outbox (core/in_flight.h) */
 	int32		running;		/* inside and outside, when ujobs.max_running was last looked at */
 	UjobsHint	hint[UJOBS_HINT_RING_SIZE];
 	UjobsTicket ring[UJOBS_MAX_SLOTS][UJOBS_RING_SIZE];

@@ -40,7 +40,7 @@ typedef struct Mark
 	int32		postmaster_pid; /* with its start time: which postmaster wrote this */
 	int64		postmaster_start;
 	Running		running[UJOBS_MAX_SLOTS];
-	UjobsSuspect suspect[UJOBS_MAX_SUSPECTS];
+	UjobsCrashedJob suspect[UJOBS_MAX_CRASHED_JOBS];
 } Mark;
 
 static Mark *mark = NULL;
@@ -77,10 +77,10 @@ mark_map(void)
 	return mark;
 }
 
-static UjobsSuspect *
+static UjobsCrashedJob *
 suspect_find(Mark *m, Oid database, int64 job_id)
 {
-	for (int i = 0; m != NULL && i < UJOBS_MAX_SUSPECTS; i++)
+	for (int i = 0; m != NULL && i < UJOBS_MAX_CRASHED_JOBS; i++)
 	{
 		if (m->suspect[i].job_id == job_id && m->suspect[i].database == database)
 			return &m->suspect[i];
@@ -91,9 +91,9 @@ suspect_find(Mark *m, Oid database, int64 job_id)
 static void
 suspect_add(Mark *m, const Running *r, bool alone)
 {
-	UjobsSuspect *s = suspect_find(m, r->database, r->job_id);
+	UjobsCrashedJob *s = suspect_find(m, r->database, r->job_id);
 
-	for (int i = 0; s == NULL && i < UJOBS_MAX_SUSPECTS; i++)
+	for (int i = 0; s == NULL && i < UJOBS_MAX_CRASHED_JOBS; i++)
 	{
 		if (m->suspect[i].job_id != 0)
 			continue;
@@ -118,31 +118,31 @@ static void
 find_suspects(Mark *m, bool same_postmaster)
 {
 	int			running = 0;
-	int			on_trial = 0;
+	int			on_probation = 0;
 	int			trusted = 0;
 	bool		sure;
 
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
 		const Running *r = &m->running[i];
-		const UjobsSuspect *s = r->job_id == 0 ? NULL : suspect_find(m, r->database, r->job_id);
+		const UjobsCrashedJob *s = r->job_id == 0 ? NULL : suspect_find(m, r->database, r->job_id);
 
 		running += r->job_id != 0;
-		on_trial += s != NULL && s->on_trial;
+		on_probation += s != NULL && s->on_probation;
 		trusted += s != NULL && s->trusted;
 	}
-	sure = same_postmaster && (running == 1 || (on_trial == 1 && on_trial + trusted == running));
+	sure = same_postmaster && (running == 1 || (on_probation == 1 && on_probation + trusted == running));
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
 		Running    *r = &m->running[i];
-		const UjobsSuspect *s = r->job_id == 0 ? NULL : suspect_find(m, r->database, r->job_id);
+		const UjobsCrashedJob *s = r->job_id == 0 ? NULL : suspect_find(m, r->database, r->job_id);
 
-		if (r->job_id != 0 && (!sure || running == 1 || (s != NULL && s->on_trial)))
+		if (r->job_id != 0 && (!sure || running == 1 || (s != NULL && s->on_probation)))
 			suspect_add(m, r, sure);
 		r->job_id = 0;
 	}
-	for (int i = 0; i < UJOBS_MAX_SUSPECTS; i++)
-		m->suspect[i].on_trial = false;
+	for (int i = 0; i < UJOBS_MAX_CRASHED_JOBS; i++)
+		m->suspect[i].on_probation = false;
 }
 
 void
@@ -184,12 +184,12 @@ ujobs_crashmark_set(int slot, Oid database, int64 job_id)
 }
 
 int
-ujobs_crashmark_suspects(Oid database, UjobsSuspect *out, int max)
+ujobs_crashmark_jobs(Oid database, UjobsCrashedJob *out, int max)
 {
 	Mark	   *m = mark_map();
 	int			n = 0;
 
-	for (int i = 0; m != NULL && i < UJOBS_MAX_SUSPECTS && n < max; i++)
+	for (int i = 0; m != NULL && i < UJOBS_MAX_CRASHED_JOBS && n < max; i++)
 	{
 		if (m->suspect[i].job_id != 0 && m->suspect[i].database == database)
 			out[n++] = m->suspect[i];
@@ -200,7 +200,7 @@ ujobs_crashmark_suspects(Oid database, UjobsSuspect *out, int max)
 void
 ujobs_crashmark_clear(Oid database, int64 job_id)
 {
-	UjobsSuspect *s = suspect_find(mark_map(), database, job_id);
+	UjobsCrashedJob *s = suspect_find(mark_map(), database, job_id);
 
 	if (s != NULL)
 		s->job_id = 0;
@@ -209,32 +209,32 @@ ujobs_crashmark_clear(Oid database, int64 job_id)
 void
 ujobs_crashmark_try(Oid database, int64 job_id)
 {
-	UjobsSuspect *s = suspect_find(mark_map(), database, job_id);
+	UjobsCrashedJob *s = suspect_find(mark_map(), database, job_id);
 
 	if (s != NULL)
-		s->on_trial = true;
+		s->on_probation = true;
 }
 
 void
 ujobs_crashmark_trust(Oid database, int64 job_id)
 {
-	UjobsSuspect *s = suspect_find(mark_map(), database, job_id);
+	UjobsCrashedJob *s = suspect_find(mark_map(), database, job_id);
 
 	if (s == NULL)
 		return;
-	s->on_trial = false;
+	s->on_probation = false;
 	s->trusted = true;
 }
 
 void
 ujobs_crashmark_keep(Oid database, int64 job_id)
 {
-	UjobsSuspect *s = suspect_find(mark_map(), database, job_id);
+	UjobsCrashedJob *s = suspect_find(mark_map(), database, job_id);
 
 	if (s == NULL)
 		return;
 	s->crashes = 1;
-	s->alone = s->on_trial = s->trusted = s->was_trusted = false;
+	s->alone = s->on_probation = s->trusted = s->was_trusted = false;
 }
 
 void
@@ -242,7 +242,7 @@ ujobs_crashmark_forget(Oid database)
 {
 	Mark	   *m = mark_map();
 
-	for (int i = 0; m != NULL && i < UJOBS_MAX_SUSPECTS; i++)
+	for (int i = 0; m != NULL && i < UJOBS_MAX_CRASHED_JOBS; i++)
 	{
 		if (m->suspect[i].database == database)
 			m->suspect[i].job_id = 0;

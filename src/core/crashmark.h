@@ -10,18 +10,18 @@
 
 #include "postgres.h"
 
-#define UJOBS_MAX_SUSPECTS 64
+#define UJOBS_MAX_CRASHED_JOBS 64
 
-typedef struct UjobsSuspect
+typedef struct UjobsCrashedJob
 {
 	Oid			database;
 	uint32		crashes;		/* how often it was running when the server crashed */
 	bool		alone;			/* it must have been this one */
-	bool		on_trial;		/* runs with nothing untried beside it */
+	bool		on_probation;		/* runs with nothing untried beside it */
 	bool		trusted;		/* has run like this for a while, and nothing happened */
 	bool		was_trusted;	/* and yet was there at a later crash */
 	int64		job_id;			/* 0 = free entry */
-} UjobsSuspect;
+} UjobsCrashedJob;
 
 /*
  * Once after (re)start, with the shared memory still empty: turns the jobs
@@ -40,7 +40,7 @@ extern void ujobs_crashmark_attach(void);
 extern void ujobs_crashmark_set(int slot, Oid database, int64 job_id);
 
 /* Copies the suspects of a database; returns their number. */
-extern int	ujobs_crashmark_suspects(Oid database, UjobsSuspect *out, int max);
+extern int	ujobs_crashmark_jobs(Oid database, UjobsCrashedJob *out, int max);
 
 /* Its run with nothing beside it begins; has gone well for long enough. */
 extern void ujobs_crashmark_try(Oid database, int64 job_id);

@@ -16,25 +16,25 @@
 #include "core/query.h"
 
 void
-ujobs_bind_text(UjobsArgs *args, const char *value)
+ujobs_query_bind_text(UjobsArgs *args, const char *value)
 {
 	if (value == NULL)
-		ujobs_bind_null(args);
+		ujobs_query_bind_null(args);
 	else
-		ujobs_bind(args, CStringGetTextDatum(value));
+		ujobs_query_bind(args, CStringGetTextDatum(value));
 }
 
 void
-ujobs_bind_jsonb(UjobsArgs *args, Jsonb *value)
+ujobs_query_bind_jsonb(UjobsArgs *args, Jsonb *value)
 {
 	if (value == NULL)
-		ujobs_bind_null(args);
+		ujobs_query_bind_null(args);
 	else
-		ujobs_bind(args, JsonbPGetDatum(value));
+		ujobs_query_bind(args, JsonbPGetDatum(value));
 }
 
 void
-ujobs_bind_array(UjobsArgs *args, Oid element, Datum *values, bool *nulls, int n)
+ujobs_query_bind_array(UjobsArgs *args, Oid element, Datum *values, bool *nulls, int n)
 {
 	int16		length;
 	bool		by_value;
@@ -42,7 +42,7 @@ ujobs_bind_array(UjobsArgs *args, Oid element, Datum *values, bool *nulls, int n
 	int			lower_bound = 1;
 
 	get_typlenbyvalalign(element, &length, &by_value, &alignment);
-	ujobs_bind(args, PointerGetDatum(construct_md_array(values, nulls, 1, &n, &lower_bound,
+	ujobs_query_bind(args, PointerGetDatum(construct_md_array(values, nulls, 1, &n, &lower_bound,
 														element, length, by_value, alignment)));
 }
 
@@ -183,7 +183,7 @@ column_datum(const UjobsResult *result, uint64 row, int column, bool *isnull)
 }
 
 bool
-ujobs_result_is_null(const UjobsResult *result, uint64 row, int column)
+ujobs_query_result_is_null(const UjobsResult *result, uint64 row, int column)
 {
 	bool		isnull;
 
@@ -192,7 +192,7 @@ ujobs_result_is_null(const UjobsResult *result, uint64 row, int column)
 }
 
 Datum
-ujobs_result_datum(const UjobsResult *result, uint64 row, int column)
+ujobs_query_result_datum(const UjobsResult *result, uint64 row, int column)
 {
 	bool		isnull;
 	Datum		value = column_datum(result, row, column, &isnull);
@@ -201,7 +201,7 @@ ujobs_result_datum(const UjobsResult *result, uint64 row, int column)
 }
 
 Datum
-ujobs_result_copy(const UjobsResult *result, uint64 row, int column, MemoryContext into)
+ujobs_query_result_copy(const UjobsResult *result, uint64 row, int column, MemoryContext into)
 {
 	Form_pg_attribute attribute = TupleDescAttr(result->table->tupdesc, column);
 	bool		isnull;
@@ -220,7 +220,7 @@ ujobs_result_copy(const UjobsResult *result, uint64 row, int column, MemoryConte
 }
 
 char *
-ujobs_result_text(const UjobsResult *result, uint64 row, int column, MemoryContext into)
+ujobs_query_result_text(const UjobsResult *result, uint64 row, int column, MemoryContext into)
 {
 	bool		isnull;
 	Datum		value = column_datum(result, row, column, &isnull);
@@ -236,9 +236,9 @@ ujobs_result_text(const UjobsResult *result, uint64 row, int column, MemoryConte
 }
 
 Jsonb *
-ujobs_result_jsonb(const UjobsResult *result, uint64 row, int column, MemoryContext into)
+ujobs_query_result_jsonb(const UjobsResult *result, uint64 row, int column, MemoryContext into)
 {
-	Datum		value = ujobs_result_copy(result, row, column, into);
+	Datum		value = ujobs_query_result_copy(result, row, column, into);
 
 	return value == (Datum) 0 ? NULL : (Jsonb *) DatumGetPointer(value);
 }

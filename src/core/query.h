@@ -45,7 +45,7 @@ typedef struct UjobsResult
 } UjobsResult;
 
 static inline void
-ujobs_bind(UjobsArgs *args, Datum value)
+ujobs_query_bind(UjobsArgs *args, Datum value)
 {
 	Assert(args->n < UJOBS_MAX_ARGS);
 	args->value[args->n] = value;
@@ -53,7 +53,7 @@ ujobs_bind(UjobsArgs *args, Datum value)
 }
 
 static inline void
-ujobs_bind_null(UjobsArgs *args)
+ujobs_query_bind_null(UjobsArgs *args)
 {
 	Assert(args->n < UJOBS_MAX_ARGS);
 	args->value[args->n] = (Datum) 0;
@@ -62,23 +62,23 @@ ujobs_bind_null(UjobsArgs *args)
 
 /* A pointer-like Datum that is NULL when it is 0. */
 static inline void
-ujobs_bind_maybe(UjobsArgs *args, Datum value)
+ujobs_query_bind_maybe(UjobsArgs *args, Datum value)
 {
 	if (value == (Datum) 0)
-		ujobs_bind_null(args);
+		ujobs_query_bind_null(args);
 	else
-		ujobs_bind(args, value);
+		ujobs_query_bind(args, value);
 }
 
 /* C strings as text; NULL binds NULL. */
-extern void ujobs_bind_text(UjobsArgs *args, const char *value);
-extern void ujobs_bind_jsonb(UjobsArgs *args, Jsonb *value);	/* NULL binds NULL */
+extern void ujobs_query_bind_text(UjobsArgs *args, const char *value);
+extern void ujobs_query_bind_jsonb(UjobsArgs *args, Jsonb *value);	/* NULL binds NULL */
 
 /*
  * Arrays of pass-by-value or jsonb elements; nulls may be NULL.  Built in the
  * current context.
  */
-extern void ujobs_bind_array(UjobsArgs *args, Oid element, Datum *values, bool *nulls, int n);
+extern void ujobs_query_bind_array(UjobsArgs *args, Oid element, Datum *values, bool *nulls, int n);
 
 /* Runs a statement with a fresh snapshot (see the effects of this transaction). */
 extern UjobsResult ujobs_query_run(UjobsStatement *statement, UjobsArgs *args);
@@ -90,10 +90,10 @@ extern UjobsResult ujobs_query_read(UjobsStatement *statement, UjobsArgs *args);
  * Columns of a row, counted from 0.  Pointers are copied into `into`, which
  * must outlive the section (normally identity.caller).
  */
-extern bool ujobs_result_is_null(const UjobsResult *result, uint64 row, int column);
-extern Datum ujobs_result_datum(const UjobsResult *result, uint64 row, int column);	/* by value types, 0 if NULL */
-extern char *ujobs_result_text(const UjobsResult *result, uint64 row, int column, MemoryContext into);
-extern Jsonb *ujobs_result_jsonb(const UjobsResult *result, uint64 row, int column, MemoryContext into);
-extern Datum ujobs_result_copy(const UjobsResult *result, uint64 row, int column, MemoryContext into);	/* any type, 0 if NULL */
+extern bool ujobs_query_result_is_null(const UjobsResult *result, uint64 row, int column);
+extern Datum ujobs_query_result_datum(const UjobsResult *result, uint64 row, int column);	/* by value types, 0 if NULL */
+extern char *ujobs_query_result_text(const UjobsResult *result, uint64 row, int column, MemoryContext into);
+extern Jsonb *ujobs_query_result_jsonb(const UjobsResult *result, uint64 row, int column, MemoryContext into);
+extern Datum ujobs_query_result_copy(const UjobsResult *result, uint64 row, int column, MemoryContext into);	/* any type, 0 if NULL */
 
 #endif							/* UJOBS_CORE_QUERY_H */

@@ -195,7 +195,7 @@ flatten(Pairs *pairs, const char *prefix, JsonbContainer *object)
 }
 
 UjobsSinkPair *
-ujobs_sink_pairs(Jsonb *object, int *n)
+ujobs_sink_module_pairs(Jsonb *object, int *n)
 {
 	Pairs		pairs = {.pair = palloc0(MAX_PAIRS * sizeof(UjobsSinkPair))};
 
@@ -257,10 +257,10 @@ timeout_ms(const char *text)
 }
 
 int64
-ujobs_sink_max_payload(const char *kind, Jsonb *options)
+ujobs_sink_module_max_payload(const char *kind, Jsonb *options)
 {
 	int			n;
-	UjobsSinkPair *pairs = ujobs_sink_pairs(options, &n);
+	UjobsSinkPair *pairs = ujobs_sink_module_pairs(options, &n);
 	const char *given = find(pairs, n, "maxPayload");
 	int64		bytes;
 
@@ -275,10 +275,10 @@ ujobs_sink_max_payload(const char *kind, Jsonb *options)
 }
 
 int
-ujobs_sink_attempts(Jsonb *options)
+ujobs_sink_module_attempts(Jsonb *options)
 {
 	int			n;
-	UjobsSinkPair *pairs = ujobs_sink_pairs(options, &n);
+	UjobsSinkPair *pairs = ujobs_sink_module_pairs(options, &n);
 	const char *given = find(pairs, n, "attempts");
 
 	if (given == NULL)
@@ -289,10 +289,10 @@ ujobs_sink_attempts(Jsonb *options)
 }
 
 bool
-ujobs_sink_wants_check(Jsonb *options)
+ujobs_sink_module_wants_check(Jsonb *options)
 {
 	int			n;
-	UjobsSinkPair *pairs = ujobs_sink_pairs(options, &n);
+	UjobsSinkPair *pairs = ujobs_sink_module_pairs(options, &n);
 	const char *given = find(pairs, n, "check");
 
 	if (given != NULL && strcmp(given, "true") != 0 && strcmp(given, "false") != 0)
@@ -301,14 +301,14 @@ ujobs_sink_wants_check(Jsonb *options)
 }
 
 UjobsSinkOptions *
-ujobs_sink_options(const UjobsSinkFacts *facts, const volatile bool *stop)
+ujobs_sink_module_options(const UjobsSinkFacts *facts, const volatile bool *stop)
 {
 	UjobsSinkOptions *o = palloc0(sizeof(UjobsSinkOptions));
 	UjobsSinkPair *all;
 	UjobsSinkPair *kept;
 	int			n;
 
-	all = ujobs_sink_pairs(facts->options, &n);
+	all = ujobs_sink_module_pairs(facts->options, &n);
 	kept = palloc0(Max(n, 1) * sizeof(UjobsSinkPair));
 	for (int i = 0; i < n; i++)
 	{
@@ -316,7 +316,7 @@ ujobs_sink_options(const UjobsSinkFacts *facts, const volatile bool *stop)
 			kept[o->n_options++] = all[i];
 	}
 	o->options = kept;
-	o->secrets = ujobs_sink_pairs(facts->secret, &o->n_secrets);
+	o->secrets = ujobs_sink_module_pairs(facts->secret, &o->n_secrets);
 	o->sink = to_utf8(facts->sink);
 	o->home = pstrdup(facts->home == NULL ? "" : facts->home);
 	o->timeout_ms = timeout_ms(find(all, n, "timeout"));
@@ -352,13 +352,13 @@ unknown(const char *const *names, const UjobsSinkPair *pairs, int n)
 }
 
 const char *
-ujobs_sink_unknown_option(const UjobsSinkModule *module, const UjobsSinkOptions *options)
+ujobs_sink_module_unknown_option(const UjobsSinkModule *module, const UjobsSinkOptions *options)
 {
 	return unknown(module->option_names, options->options, options->n_options);
 }
 
 const char *
-ujobs_sink_unknown_secret(const UjobsSinkModule *module, const UjobsSinkOptions *options)
+ujobs_sink_module_unknown_secret(const UjobsSinkModule *module, const UjobsSinkOptions *options)
 {
 	return unknown(module->secret_names, options->secrets, options->n_secrets);
 }

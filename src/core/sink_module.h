@@ -30,27 +30,27 @@ extern const char *ujobs_sink_module_library(const char *kind);
 typedef struct UjobsSinkFacts
 {
 	const char *sink;
-	const char *home;			/* ujobs_home_uuid() */
+	const char *home;			/* ujobs_store_identity_uuid() */
 	Jsonb	   *options;
 	Jsonb	   *secret;			/* NULL = none */
 } UjobsSinkFacts;
 
-extern UjobsSinkOptions *ujobs_sink_options(const UjobsSinkFacts *facts, const volatile bool *stop);
+extern UjobsSinkOptions *ujobs_sink_module_options(const UjobsSinkFacts *facts, const volatile bool *stop);
 
 /* Does the object hold names that the module does not know?  The first of them, or NULL. */
-extern const char *ujobs_sink_unknown_option(const UjobsSinkModule *module, const UjobsSinkOptions *options);
-extern const char *ujobs_sink_unknown_secret(const UjobsSinkModule *module, const UjobsSinkOptions *options);
+extern const char *ujobs_sink_module_unknown_option(const UjobsSinkModule *module, const UjobsSinkOptions *options);
+extern const char *ujobs_sink_module_unknown_secret(const UjobsSinkModule *module, const UjobsSinkOptions *options);
 
 /* The greatest payload that a publisher may write, in bytes of JSON text. */
-extern int64 ujobs_sink_max_payload(const char *kind, Jsonb *options);
+extern int64 ujobs_sink_module_max_payload(const char *kind, Jsonb *options);
 
 /* After how many tries that count a message is parked. */
-extern int	ujobs_sink_attempts(Jsonb *options);
+extern int	ujobs_sink_module_attempts(Jsonb *options);
 
 /* Is the option "check" true? */
-extern bool ujobs_sink_wants_check(Jsonb *options);
+extern bool ujobs_sink_module_wants_check(Jsonb *options);
 
 /* Copies headers (an object of strings) as pairs in UTF-8 into the current context. */
-extern UjobsSinkPair *ujobs_sink_pairs(Jsonb *object, int *n);
+extern UjobsSinkPair *ujobs_sink_module_pairs(Jsonb *object, int *n);
 
 #endif							/* UJOBS_CORE_SINK_MODULE_H */

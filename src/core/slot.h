@@ -11,8 +11,8 @@
 
 #include "core/shmem.h"
 
-#define UJOBS_TICKET_SUSPECT 1	/* runs alone: it was running when the server crashed */
-#define UJOBS_TICKET_BLAME 2	/* its executors were terminated again and again: count it, do not run it */
+#define UJOBS_TICKET_PROBATION 1	/* runs alone: it was running when the server crashed */
+#define UJOBS_TICKET_GIVE_UP 2	/* its executors were terminated again and again: count it, do not run it */
 #define UJOBS_TICKET_WOKEN 4	/* its wait is over: it may run before its row is due */
 #define UJOBS_TICKET_RATED 8	/* its tenant has a rate: the ticket is told when its job begins */
 

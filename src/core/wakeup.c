@@ -12,7 +12,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "core/awaited.h"
+#include "core/waited_for.h"
 #include "core/engine.h"
 #include "core/wakeup.h"
 
@@ -125,7 +125,7 @@ push_awaited(UjobsArea *area)
 	{
 		UjobsHint	hint = {.id = finished[i], .kind = UJOBS_HINT_ENDED};
 
-		if (!ujobs_awaited_test(&area->awaited, finished[i]))
+		if (!ujobs_waited_for_test(&area->waited_for, finished[i]))
 			continue;
 		any = true;
 		if (!push(area, &hint, 1))

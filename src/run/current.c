@@ -4,7 +4,7 @@
 #include "postgres.h"
 
 #include "core/error.h"
-#include "core/inside.h"
+#include "core/in_job.h"
 #include "run/current.h"
 
 static const UjobsJob *current = NULL;
@@ -23,7 +23,7 @@ const UjobsJob *
 ujobs_current_job(void)
 {
 	/* Errors clear the flag, not the pointer. */
-	return ujobs_inside_job() ? current : NULL;
+	return ujobs_in_job_job() ? current : NULL;
 }
 
 void

@@ -18,7 +18,7 @@
 #include "core/slot.h"
 #include "core/wakeup.h"
 #include "run/drain.h"
-#include "run/trial.h"
+#include "run/drain_attempt.h"
 #include "store/definition_store.h"
 #include "store/dispatch_store.h"
 #include "store/drain_store.h"
@@ -183,7 +183,7 @@ run_one(Drain *drain, const UjobsHeapItem *item, UjobsDrained *drained)
 {
 	UjobsJob   *job = claim(item);
 	const UjobsDefinition *definition;
-	UjobsTrial	trial;
+	UjobsDrainAttempt	trial;
 	uint64		noted;
 
 	if (job == NULL)
@@ -194,7 +194,7 @@ run_one(Drain *drain, const UjobsHeapItem *item, UjobsDrained *drained)
 	drained->id = job->id;
 	drained->name = definition ? pstrdup(definition->name) : NULL;
 	noted = ujobs_wakeup_noted();
-	ujobs_trial_run(job, &trial);
+	ujobs_drain_attempt_run(job, &trial);
 	drained->outcome = trial.outcome;
 	drained->error = trial.error;
 	if (trial.outcome == UJOBS_OUTCOME_NOT_OURS)

@@ -19,7 +19,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/inside.h"
+#include "core/in_job.h"
 #include "core/wakeup.h"
 #include "run/command.h"
 #include "run/current.h"
@@ -45,7 +45,7 @@ ujobs_step_refuse_open_block(void)
 static void
 at_xact_event(XactEvent event, void *arg)
 {
-	if (run.job == NULL || !run.block || run.committing || !ujobs_inside_job())
+	if (run.job == NULL || !run.block || run.committing || !ujobs_in_job_job())
 		return;
 	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
 		ujobs_step_refuse_open_block();

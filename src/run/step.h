@@ -4,7 +4,7 @@
  * A run is entered before its handler is called and left after its outcome is
  * settled.  At the top (an executor) each step commits; nested (drain) it
  * cannot, so a new command unwinds the handler, is run around it, and the
- * handler starts again (run/trial.c).
+ * handler starts again (run/drain_attempt.c).
  *
  * Whatever a step function raises is remembered: a handler that catches it
  * fails with it at its next step, or at its end.

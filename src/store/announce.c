@@ -8,7 +8,7 @@
 #include "store/announce.h"
 
 void
-ujobs_announce_job(const UjobsJob *job, TimestampTz due_at)
+ujobs_job_announce(const UjobsJob *job, TimestampTz due_at)
 {
 	UjobsHint	hint = {
 		.id = job->id,

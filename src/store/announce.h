@@ -7,6 +7,6 @@
 #include "model/job.h"
 
 /* Note that the row may start at due_at: reads id, definition_id, queue, tenant and priority of the job. */
-extern void ujobs_announce_job(const UjobsJob *job, TimestampTz due_at);
+extern void ujobs_job_announce(const UjobsJob *job, TimestampTz due_at);
 
 #endif							/* UJOBS_STORE_ANNOUNCE_H */

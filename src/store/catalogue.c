@@ -63,13 +63,13 @@ static UjobsStatement statements[UJOBS_SQL_COUNT] = {
 #include "store/catalogue_task.h"
 #include "store/catalogue_sink.h"
 #include "store/catalogue_outbox.h"
-#include "store/catalogue_keeping.h"
+#include "store/catalogue_retention.h"
 };
 
 static UjobsStatement *by_slot[UJOBS_SQL_COUNT][UJOBS_HISTORY_SLOTS];
 
 UjobsStatement *
-ujobs_statement(UjobsStatementId id)
+ujobs_catalogue_statement(UjobsStatementId id)
 {
 	Assert(id >= 0 && id < UJOBS_SQL_COUNT);
 	return &statements[id];
@@ -97,7 +97,7 @@ text_for_slot(const char *sql, int slot)
 }
 
 UjobsStatement *
-ujobs_statement_for_slot(UjobsStatementId id, int slot)
+ujobs_catalogue_statement_for_slot(UjobsStatementId id, int slot)
 {
 	UjobsStatement *copy;
 	MemoryContext old;

@@ -190,13 +190,13 @@ typedef enum UjobsStatementId
 	UJOBS_SQL_COUNT
 } UjobsStatementId;
 
-extern UjobsStatement *ujobs_statement(UjobsStatementId id);
+extern UjobsStatement *ujobs_catalogue_statement(UjobsStatementId id);
 
 /*
  * The statement for one partition of the history (0..31): written once with
  * the parent's name, run against job_history_N, because routing a row
  * through the parent opens it anew in every statement.
  */
-extern UjobsStatement *ujobs_statement_for_slot(UjobsStatementId id, int slot);
+extern UjobsStatement *ujobs_catalogue_statement_for_slot(UjobsStatementId id, int slot);
 
 #endif							/* UJOBS_STORE_CATALOGUE_H */

@@ -21,18 +21,18 @@ read_as(UjobsStatement *statement, int64 child_id, Oid role)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int64GetDatum(child_id));
-	ujobs_bind(&args, ObjectIdGetDatum(role));
+	ujobs_query_bind(&args, Int64GetDatum(child_id));
+	ujobs_query_bind(&args, ObjectIdGetDatum(role));
 	return ujobs_query_run(statement, &args);
 }
 
 static UjobsChildFate
 look_at_live(int64 child_id, Oid role, bool *is_there)
 {
-	UjobsResult result = read_as(ujobs_statement(UJOBS_SQL_CHILD_LIVE), child_id, role);
+	UjobsResult result = read_as(ujobs_catalogue_statement(UJOBS_SQL_CHILD_LIVE), child_id, role);
 
 	*is_there = result.rows > 0;
-	if (!*is_there || DatumGetInt32(ujobs_result_datum(&result, 0, 0)) < ACCESS_ROW)
+	if (!*is_there || DatumGetInt32(ujobs_query_result_datum(&result, 0, 0)) < ACCESS_ROW)
 		return UJOBS_CHILD_UNKNOWN;
 	return UJOBS_CHILD_LIVE;
 }
@@ -40,15 +40,15 @@ look_at_live(int64 child_id, Oid role, bool *is_there)
 static UjobsChildFate
 decode_ended(const UjobsResult *result, UjobsChildOutcome *out, MemoryContext into)
 {
-	int			access = DatumGetInt32(ujobs_result_datum(result, 0, 0));
+	int			access = DatumGetInt32(ujobs_query_result_datum(result, 0, 0));
 
 	if (access < ACCESS_ROW)
 		return UJOBS_CHILD_UNKNOWN;
-	out->state = (UjobsState) DatumGetChar(ujobs_result_datum(result, 0, 1));
+	out->state = (UjobsState) DatumGetChar(ujobs_query_result_datum(result, 0, 1));
 	if (access >= ACCESS_PAYLOAD)
 	{
-		out->result = ujobs_result_jsonb(result, 0, 2, into);
-		out->error = ujobs_result_jsonb(result, 0, 3, into);
+		out->result = ujobs_query_result_jsonb(result, 0, 2, into);
+		out->error = ujobs_query_result_jsonb(result, 0, 3, into);
 	}
 	return UJOBS_CHILD_ENDED;
 }
@@ -59,7 +59,7 @@ look_at_history(int64 child_id, Oid role, UjobsChildOutcome *out, MemoryContext 
 {
 	for (int age = 0; age < UJOBS_HISTORY_SLOTS; age++)
 	{
-		UjobsStatement *statement = ujobs_statement_for_slot(UJOBS_SQL_CHILD_ENDED,
+		UjobsStatement *statement = ujobs_catalogue_statement_for_slot(UJOBS_SQL_CHILD_ENDED,
 															 ujobs_history_slot_of_age(age));
 		UjobsResult result = read_as(statement, child_id, role);
 
@@ -95,8 +95,8 @@ ujobs_child_hold(int64 child_id)
 	bool		live;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int64GetDatum(child_id));
-	live = ujobs_query_run(ujobs_statement(UJOBS_SQL_CHILD_HOLD), &args).rows > 0;
+	ujobs_query_bind(&args, Int64GetDatum(child_id));
+	live = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CHILD_HOLD), &args).rows > 0;
 	ujobs_identity_leave(&identity);
 	return live;
 }

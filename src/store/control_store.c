@@ -15,7 +15,7 @@
 #include "utils/snapmgr.h"
 #include "utils/xid8.h"
 
-#include "core/tally.h"
+#include "core/queue_counters.h"
 #include "model/ring.h"
 #include "store/catalogue.h"
 #include "store/control_store.h"
@@ -25,8 +25,8 @@ read_live(int64 id)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int64GetDatum(id));
-	return ujobs_query_read(ujobs_statement(UJOBS_SQL_CONTROL_LIVE), &args);
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	return ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_LIVE), &args);
 }
 
 static UjobsResult
@@ -34,19 +34,19 @@ read_history(int64 id, int16 slot)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int64GetDatum(id));
-	return ujobs_query_read(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_HISTORY, slot), &args);
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	return ujobs_query_read(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_HISTORY, slot), &args);
 }
 
 static void
 decode(const UjobsResult *result, UjobsWhere *where)
 {
-	TransactionId xmin = DatumGetTransactionId(ujobs_result_datum(result, 0, 0));
+	TransactionId xmin = DatumGetTransactionId(ujobs_query_result_datum(result, 0, 0));
 
 	where->own = TransactionIdIsCurrentTransactionId(xmin);
-	where->state = (UjobsState) DatumGetChar(ujobs_result_datum(result, 0, 1));
-	where->definition_id = DatumGetInt32(ujobs_result_datum(result, 0, 2));
-	where->enqueued_role = DatumGetObjectId(ujobs_result_datum(result, 0, 3));
+	where->state = (UjobsState) DatumGetChar(ujobs_query_result_datum(result, 0, 1));
+	where->definition_id = DatumGetInt32(ujobs_query_result_datum(result, 0, 2));
+	where->enqueued_role = DatumGetObjectId(ujobs_query_result_datum(result, 0, 3));
 }
 
 /*
@@ -85,7 +85,7 @@ ujobs_control_locate(int64 id, UjobsWhere *where)
 	{
 		decode(&live, where);
 		where->live = found = true;
-		where->due_at = DatumGetTimestampTz(ujobs_result_datum(&live, 0, 4));
+		where->due_at = DatumGetTimestampTz(ujobs_query_result_datum(&live, 0, 4));
 	}
 	else
 		found = locate_in_history(id, where);
@@ -101,23 +101,23 @@ ujobs_control_cancel(int64 id, const UjobsCancellation *cancellation)
 	UjobsResult gone;
 
 	/* Its run may be about to commit a step, which the next snapshot must see. */
-	ujobs_bind(&lock, Int64GetDatum(id));
-	if (ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_LOCK), &lock).rows != 1)
+	ujobs_query_bind(&lock, Int64GetDatum(id));
+	if (ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_LOCK), &lock).rows != 1)
 		return false;
-	ujobs_bind(&args, Int64GetDatum(id));
-	ujobs_bind(&args, Int16GetDatum(cancellation->slot));
-	ujobs_bind_text(&args, cancellation->reason);
-	ujobs_bind(&args, Int32GetDatum(cancellation->attempt));
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	ujobs_query_bind(&args, Int16GetDatum(cancellation->slot));
+	ujobs_query_bind_text(&args, cancellation->reason);
+	ujobs_query_bind(&args, Int32GetDatum(cancellation->attempt));
 	if (cancellation->attempt > 0)
-		ujobs_bind(&args, TimestampTzGetDatum(cancellation->started_at));
+		ujobs_query_bind(&args, TimestampTzGetDatum(cancellation->started_at));
 	else
-		ujobs_bind_null(&args);
-	ujobs_bind(&args, TimestampTzGetDatum(cancellation->finished_at));
-	ujobs_bind(&args, TimestampTzGetDatum(cancellation->expires_at));
-	gone = ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_CANCEL, cancellation->slot), &args);
+		ujobs_query_bind_null(&args);
+	ujobs_query_bind(&args, TimestampTzGetDatum(cancellation->finished_at));
+	ujobs_query_bind(&args, TimestampTzGetDatum(cancellation->expires_at));
+	gone = ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_CANCEL, cancellation->slot), &args);
 	if (gone.rows != 1)
 		return false;
-	ujobs_tally_note(ujobs_result_text(&gone, 0, 0, CurrentMemoryContext), UJOBS_TALLY_CANCELLED, NULL);
+	ujobs_queue_counter_note(ujobs_query_result_text(&gone, 0, 0, CurrentMemoryContext), UJOBS_COUNTER_CANCELLED, NULL);
 	return true;
 }
 
@@ -126,8 +126,8 @@ ujobs_control_forget(int64 id, int16 slot)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int64GetDatum(id));
-	(void) ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot), &args);
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot), &args);
 }
 
 UjobsRestart
@@ -137,14 +137,14 @@ ujobs_control_restart(int64 id, TimestampTz now, UjobsIdentity *identity, UjobsR
 	UjobsResult result;
 
 	memset(out, 0, sizeof(*out));
-	ujobs_bind(&args, Int64GetDatum(id));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_RESTART), &args);
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_RESTART), &args);
 	if (result.rows == 0)
 		return UJOBS_RESTART_MOVED;
-	out->queue = ujobs_result_text(&result, 0, 0, identity->caller);
-	out->priority = DatumGetInt16(ujobs_result_datum(&result, 0, 1));
-	out->tenant = ujobs_result_text(&result, 0, 2, identity->caller);
+	out->queue = ujobs_query_result_text(&result, 0, 0, identity->caller);
+	out->priority = DatumGetInt16(ujobs_query_result_datum(&result, 0, 1));
+	out->tenant = ujobs_query_result_text(&result, 0, 2, identity->caller);
 	return UJOBS_RESTART_DONE;
 }
 
@@ -154,11 +154,11 @@ key_holder(int32 definition_id, const UjobsRestarted *wanted)
 	UjobsArgs	args = {0};
 	UjobsResult result;
 
-	ujobs_bind(&args, Int32GetDatum(definition_id));
-	ujobs_bind_text(&args, wanted->tenant);
-	ujobs_bind_text(&args, wanted->key);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_KEY_HOLDER), &args);
-	return result.rows == 0 ? 0 : DatumGetInt64(ujobs_result_datum(&result, 0, 0));
+	ujobs_query_bind(&args, Int32GetDatum(definition_id));
+	ujobs_query_bind_text(&args, wanted->tenant);
+	ujobs_query_bind_text(&args, wanted->key);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_KEY_HOLDER), &args);
+	return result.rows == 0 ? 0 : DatumGetInt64(ujobs_query_result_datum(&result, 0, 0));
 }
 
 UjobsRestart
@@ -169,17 +169,17 @@ ujobs_control_revive(int64 id, const UjobsWhere *where, TimestampTz now,
 	UjobsResult result;
 
 	memset(out, 0, sizeof(*out));
-	ujobs_bind(&args, Int64GetDatum(id));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	result = ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_REVIVE, where->slot),
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	result = ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_REVIVE, where->slot),
 							 &args);
 	if (result.rows == 0)
 		return UJOBS_RESTART_MOVED;
-	out->queue = ujobs_result_text(&result, 0, 0, identity->caller);
-	out->priority = DatumGetInt16(ujobs_result_datum(&result, 0, 1));
-	out->tenant = ujobs_result_text(&result, 0, 2, identity->caller);
-	out->key = ujobs_result_text(&result, 0, 3, identity->caller);
-	if (!ujobs_result_is_null(&result, 0, 4))
+	out->queue = ujobs_query_result_text(&result, 0, 0, identity->caller);
+	out->priority = DatumGetInt16(ujobs_query_result_datum(&result, 0, 1));
+	out->tenant = ujobs_query_result_text(&result, 0, 2, identity->caller);
+	out->key = ujobs_query_result_text(&result, 0, 3, identity->caller);
+	if (!ujobs_query_result_is_null(&result, 0, 4))
 		return UJOBS_RESTART_DONE;
 	out->holder = key_holder(where->definition_id, out);
 	return UJOBS_RESTART_KEY_HELD;
@@ -190,9 +190,9 @@ move_events_since(int64 id, TimestampTz now)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int64GetDatum(id));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_EVENTS_SINCE), &args);
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_EVENTS_SINCE), &args);
 }
 
 bool
@@ -201,12 +201,12 @@ ujobs_control_drop_steps(int64 id, const char *first, TimestampTz now)
 	UjobsArgs	args = {0};
 	UjobsResult result;
 
-	ujobs_bind(&args, Int64GetDatum(id));
-	ujobs_bind_text(&args, first);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_DROP_STEPS), &args);
-	if (DatumGetInt64(ujobs_result_datum(&result, 0, 0)) == 0)
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	ujobs_query_bind_text(&args, first);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_DROP_STEPS), &args);
+	if (DatumGetInt64(ujobs_query_result_datum(&result, 0, 0)) == 0)
 		return false;
-	if (DatumGetInt64(ujobs_result_datum(&result, 0, 1)) > 0)
+	if (DatumGetInt64(ujobs_query_result_datum(&result, 0, 1)) > 0)
 		move_events_since(id, now);
 	return true;
 }
@@ -217,8 +217,8 @@ ujobs_control_pause_queue(const char *queue, bool paused)
 	UjobsArgs	args = {0};
 	UjobsStatementId id = paused ? UJOBS_SQL_CONTROL_PAUSE_QUEUE : UJOBS_SQL_CONTROL_RESUME_QUEUE;
 
-	ujobs_bind_text(&args, queue);
-	return ujobs_query_run(ujobs_statement(id), &args).rows > 0;
+	ujobs_query_bind_text(&args, queue);
+	return ujobs_query_run(ujobs_catalogue_statement(id), &args).rows > 0;
 }
 
 bool
@@ -226,15 +226,15 @@ ujobs_control_set_queue(const char *queue, const UjobsQueueLimits *limits)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind_text(&args, queue);
-	ujobs_bind_maybe(&args, Int32GetDatum(limits->concurrency));
-	ujobs_bind_maybe(&args, Int32GetDatum(limits->per_tenant));
-	ujobs_bind_maybe(&args, Int32GetDatum(limits->rate_per_tenant));
+	ujobs_query_bind_text(&args, queue);
+	ujobs_query_bind_maybe(&args, Int32GetDatum(limits->concurrency));
+	ujobs_query_bind_maybe(&args, Int32GetDatum(limits->per_tenant));
+	ujobs_query_bind_maybe(&args, Int32GetDatum(limits->rate_per_tenant));
 	if (limits->rate_per_tenant == 0)
-		ujobs_bind_null(&args);
+		ujobs_query_bind_null(&args);
 	else
-		ujobs_bind(&args, IntervalPGetDatum(limits->rate_window));
-	return ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_SET_QUEUE), &args).rows > 0;
+		ujobs_query_bind(&args, IntervalPGetDatum(limits->rate_window));
+	return ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_SET_QUEUE), &args).rows > 0;
 }
 
 int64
@@ -243,10 +243,10 @@ ujobs_control_purge(TimestampTz cutoff, const char *queue)
 	UjobsArgs	args = {0};
 	UjobsResult result;
 
-	ujobs_bind(&args, TimestampTzGetDatum(cutoff));
-	ujobs_bind_text(&args, queue);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_PURGE), &args);
-	return DatumGetInt64(ujobs_result_datum(&result, 0, 0));
+	ujobs_query_bind(&args, TimestampTzGetDatum(cutoff));
+	ujobs_query_bind_text(&args, queue);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_PURGE), &args);
+	return DatumGetInt64(ujobs_query_result_datum(&result, 0, 0));
 }
 
 /* The origin row, if there is one. */
@@ -261,18 +261,18 @@ typedef struct Origin
 static Origin
 read_origin(void)
 {
-	UjobsResult result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_ORIGIN), NULL);
+	UjobsResult result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_ORIGIN), NULL);
 	Origin		origin = {0};
 	FullTransactionId inserted_by;
 
 	if (result.rows == 0)
 		return origin;
 	origin.exists = true;
-	origin.database = DatumGetObjectId(ujobs_result_datum(&result, 0, 0));
+	origin.database = DatumGetObjectId(ujobs_query_result_datum(&result, 0, 0));
 	origin.same_database = origin.database == MyDatabaseId;
-	inserted_by = DatumGetFullTransactionId(ujobs_result_datum(&result, 0, 1));
+	inserted_by = DatumGetFullTransactionId(ujobs_query_result_datum(&result, 0, 1));
 	origin.same_version = XidFromFullTransactionId(inserted_by) ==
-		DatumGetTransactionId(ujobs_result_datum(&result, 0, 2));
+		DatumGetTransactionId(ujobs_query_result_datum(&result, 0, 2));
 	return origin;
 }
 
@@ -292,11 +292,11 @@ write_home(bool stopped, bool moved)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, ObjectIdGetDatum(MyDatabaseId));
-	ujobs_bind(&args, writing_xid());
-	ujobs_bind(&args, BoolGetDatum(stopped));
-	ujobs_bind(&args, BoolGetDatum(moved));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_WRITE_HOME), &args);
+	ujobs_query_bind(&args, ObjectIdGetDatum(MyDatabaseId));
+	ujobs_query_bind(&args, writing_xid());
+	ujobs_query_bind(&args, BoolGetDatum(stopped));
+	ujobs_query_bind(&args, BoolGetDatum(moved));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_WRITE_HOME), &args);
 }
 
 bool
@@ -310,8 +310,8 @@ ujobs_control_start(Oid *old_home)
 	if (restored)
 	{
 		/* A copy made inside the cluster keeps its role oids; a dump does not. */
-		(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_RESOLVE_OWNERS), NULL);
-		(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_RESOLVE_GRANTS), NULL);
+		(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_RESOLVE_OWNERS), NULL);
+		(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_RESOLVE_GRANTS), NULL);
 	}
 	return restored;
 }
@@ -330,8 +330,8 @@ ujobs_control_stop(void)
 
 	/* In a strange home it stays strange, in the way it was. */
 	if (origin.same_version)
-		ujobs_bind(&args, writing_xid());
+		ujobs_query_bind(&args, writing_xid());
 	else
-		ujobs_bind_null(&args);
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_CONTROL_STOP_STRANGE), &args);
+		ujobs_query_bind_null(&args);
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_STOP_STRANGE), &args);
 }

@@ -11,7 +11,7 @@
 #include "utils/timestamp.h"
 
 #include "core/slot.h"
-#include "core/tally.h"
+#include "core/queue_counters.h"
 #include "core/wakeup.h"
 #include "store/catalogue.h"
 #include "store/define_store.h"
@@ -19,7 +19,7 @@
 static Interval *
 interval_copy(const UjobsResult *r, int column, MemoryContext into)
 {
-	Datum		value = ujobs_result_copy(r, 0, column, into);
+	Datum		value = ujobs_query_result_copy(r, 0, column, into);
 
 	return value == (Datum) 0 ? NULL : DatumGetIntervalP(value);
 }
@@ -31,29 +31,29 @@ ujobs_define_lock(UjobsIdentity *identity, const char *name, UjobsDraft *stored)
 	UjobsArgs	args = {0};
 	UjobsResult r;
 
-	ujobs_bind_text(&args, name);
-	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_LOCK), &args);
+	ujobs_query_bind_text(&args, name);
+	r = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_LOCK), &args);
 	if (r.rows == 0)
 		return false;
 	memset(stored, 0, sizeof(*stored));
-	stored->id = DatumGetInt32(ujobs_result_datum(&r, 0, 0));
+	stored->id = DatumGetInt32(ujobs_query_result_datum(&r, 0, 0));
 	stored->name = MemoryContextStrdup(into, name);
-	stored->kind = ujobs_result_text(&r, 0, 1, into);
-	stored->handler = ujobs_result_text(&r, 0, 2, into);
-	stored->owner = DatumGetObjectId(ujobs_result_datum(&r, 0, 3));
-	stored->owner_name = MemoryContextStrdup(into, NameStr(*DatumGetName(ujobs_result_datum(&r, 0, 4))));
-	stored->key = ujobs_result_text(&r, 0, 5, into);
-	stored->tenant = ujobs_result_text(&r, 0, 6, into);
-	stored->input_schema = ujobs_result_jsonb(&r, 0, 7, into);
-	stored->retry = ujobs_result_jsonb(&r, 0, 8, into);
-	stored->queue = ujobs_result_text(&r, 0, 9, into);
-	stored->priority = DatumGetInt16(ujobs_result_datum(&r, 0, 10));
-	stored->concurrency = DatumGetInt32(ujobs_result_datum(&r, 0, 11));
+	stored->kind = ujobs_query_result_text(&r, 0, 1, into);
+	stored->handler = ujobs_query_result_text(&r, 0, 2, into);
+	stored->owner = DatumGetObjectId(ujobs_query_result_datum(&r, 0, 3));
+	stored->owner_name = MemoryContextStrdup(into, NameStr(*DatumGetName(ujobs_query_result_datum(&r, 0, 4))));
+	stored->key = ujobs_query_result_text(&r, 0, 5, into);
+	stored->tenant = ujobs_query_result_text(&r, 0, 6, into);
+	stored->input_schema = ujobs_query_result_jsonb(&r, 0, 7, into);
+	stored->retry = ujobs_query_result_jsonb(&r, 0, 8, into);
+	stored->queue = ujobs_query_result_text(&r, 0, 9, into);
+	stored->priority = DatumGetInt16(ujobs_query_result_datum(&r, 0, 10));
+	stored->concurrency = DatumGetInt32(ujobs_query_result_datum(&r, 0, 11));
 	stored->timeout = interval_copy(&r, 12, into);
 	stored->step_timeout = interval_copy(&r, 13, into);
-	stored->batch = DatumGetInt32(ujobs_result_datum(&r, 0, 14));
+	stored->batch = DatumGetInt32(ujobs_query_result_datum(&r, 0, 14));
 	stored->retention = interval_copy(&r, 15, into);
-	stored->description = ujobs_result_text(&r, 0, 16, into);
+	stored->description = ujobs_query_result_text(&r, 0, 16, into);
 	return true;
 }
 
@@ -61,20 +61,20 @@ ujobs_define_lock(UjobsIdentity *identity, const char *name, UjobsDraft *stored)
 static void
 bind_options(UjobsArgs *args, const UjobsDraft *draft)
 {
-	ujobs_bind_text(args, draft->kind);
-	ujobs_bind_text(args, draft->handler);
-	ujobs_bind_text(args, draft->key);
-	ujobs_bind_text(args, draft->tenant);
-	ujobs_bind_jsonb(args, draft->input_schema);
-	ujobs_bind_jsonb(args, draft->retry);
-	ujobs_bind_text(args, draft->queue);
-	ujobs_bind(args, Int16GetDatum((int16) draft->priority));
-	ujobs_bind_maybe(args, Int32GetDatum(draft->concurrency));
-	ujobs_bind_maybe(args, PointerGetDatum(draft->timeout));
-	ujobs_bind_maybe(args, PointerGetDatum(draft->step_timeout));
-	ujobs_bind(args, Int32GetDatum(draft->batch));
-	ujobs_bind_maybe(args, PointerGetDatum(draft->retention));
-	ujobs_bind_text(args, draft->description);
+	ujobs_query_bind_text(args, draft->kind);
+	ujobs_query_bind_text(args, draft->handler);
+	ujobs_query_bind_text(args, draft->key);
+	ujobs_query_bind_text(args, draft->tenant);
+	ujobs_query_bind_jsonb(args, draft->input_schema);
+	ujobs_query_bind_jsonb(args, draft->retry);
+	ujobs_query_bind_text(args, draft->queue);
+	ujobs_query_bind(args, Int16GetDatum((int16) draft->priority));
+	ujobs_query_bind_maybe(args, Int32GetDatum(draft->concurrency));
+	ujobs_query_bind_maybe(args, PointerGetDatum(draft->timeout));
+	ujobs_query_bind_maybe(args, PointerGetDatum(draft->step_timeout));
+	ujobs_query_bind(args, Int32GetDatum(draft->batch));
+	ujobs_query_bind_maybe(args, PointerGetDatum(draft->retention));
+	ujobs_query_bind_text(args, draft->description);
 }
 
 static Datum
@@ -89,11 +89,11 @@ ujobs_define_insert(const UjobsDraft *draft)
 	UjobsArgs	args = {0};
 
 	bind_options(&args, draft);
-	ujobs_bind_text(&args, draft->name);
-	ujobs_bind(&args, ObjectIdGetDatum(draft->owner));
-	ujobs_bind(&args, name_datum(draft->owner_name));
-	ujobs_bind(&args, TimestampTzGetDatum(GetCurrentTimestamp()));
-	return ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_INSERT), &args).rows == 1;
+	ujobs_query_bind_text(&args, draft->name);
+	ujobs_query_bind(&args, ObjectIdGetDatum(draft->owner));
+	ujobs_query_bind(&args, name_datum(draft->owner_name));
+	ujobs_query_bind(&args, TimestampTzGetDatum(GetCurrentTimestamp()));
+	return ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_INSERT), &args).rows == 1;
 }
 
 void
@@ -102,8 +102,8 @@ ujobs_define_update(int32 id, const UjobsDraft *draft)
 	UjobsArgs	args = {0};
 
 	bind_options(&args, draft);
-	ujobs_bind(&args, Int32GetDatum(id));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_UPDATE), &args);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_UPDATE), &args);
 }
 
 void
@@ -111,10 +111,10 @@ ujobs_define_set_owner(int32 id, Oid owner, const char *owner_name)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	ujobs_bind(&args, ObjectIdGetDatum(owner));
-	ujobs_bind(&args, name_datum(owner_name));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_SET_OWNER), &args);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind(&args, ObjectIdGetDatum(owner));
+	ujobs_query_bind(&args, name_datum(owner_name));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_SET_OWNER), &args);
 }
 
 void
@@ -122,9 +122,9 @@ ujobs_define_awaken(int32 id, TimestampTz now)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	if (ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_AWAKEN), &args).rows > 0)
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	if (ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_AWAKEN), &args).rows > 0)
 		ujobs_wakeup_note_rescan();
 }
 
@@ -133,11 +133,11 @@ change_grant(UjobsStatementId statement, int32 id, char privilege, Oid role, con
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	ujobs_bind(&args, CharGetDatum(privilege));
-	ujobs_bind(&args, ObjectIdGetDatum(role));
-	ujobs_bind(&args, name_datum(role_name));
-	(void) ujobs_query_run(ujobs_statement(statement), &args);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind(&args, CharGetDatum(privilege));
+	ujobs_query_bind(&args, ObjectIdGetDatum(role));
+	ujobs_query_bind(&args, name_datum(role_name));
+	(void) ujobs_query_run(ujobs_catalogue_statement(statement), &args);
 }
 
 void
@@ -158,11 +158,11 @@ ujobs_define_drop(int32 id, TimestampTz now)
 	UjobsArgs	args = {0};
 	UjobsArgs	grants = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_DROP), &args);
-	ujobs_bind(&grants, Int32GetDatum(id));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_DROP_GRANTS), &grants);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_DROP), &args);
+	ujobs_query_bind(&grants, Int32GetDatum(id));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_DROP_GRANTS), &grants);
 }
 
 int64
@@ -171,9 +171,9 @@ ujobs_define_count_live(int32 id)
 	UjobsArgs	args = {0};
 	UjobsResult r;
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_COUNT_LIVE), &args);
-	return DatumGetInt64(ujobs_result_datum(&r, 0, 0));
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	r = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_COUNT_LIVE), &args);
+	return DatumGetInt64(ujobs_query_result_datum(&r, 0, 0));
 }
 
 /* The attempt at hand is known to the executor's slot alone: record it. */
@@ -185,20 +185,20 @@ record_running(const UjobsCancelAll *cancel, int64 id)
 
 	if (!cancel->keep || ujobs_slot_find_running(id, &slot) < 0)
 		return;
-	ujobs_bind(&args, Int64GetDatum(id));
-	ujobs_bind(&args, Int16GetDatum(cancel->slot));
-	ujobs_bind(&args, Int32GetDatum(slot.attempt));
-	ujobs_bind(&args, TimestampTzGetDatum(slot.job_started));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_CANCEL_RUNNING), &args);
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	ujobs_query_bind(&args, Int16GetDatum(cancel->slot));
+	ujobs_query_bind(&args, Int32GetDatum(slot.attempt));
+	ujobs_query_bind(&args, TimestampTzGetDatum(slot.job_started));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_CANCEL_RUNNING), &args);
 }
 
 /* One string at a time: there may be millions. */
 static void
 tally_cancelled(const UjobsResult *r, uint64 row)
 {
-	char	   *queue = ujobs_result_text(r, row, 1, CurrentMemoryContext);
+	char	   *queue = ujobs_query_result_text(r, row, 1, CurrentMemoryContext);
 
-	ujobs_tally_note(queue, UJOBS_TALLY_CANCELLED, NULL);
+	ujobs_queue_counter_note(queue, UJOBS_COUNTER_CANCELLED, NULL);
 	pfree(queue);
 }
 
@@ -208,8 +208,8 @@ lock_all(int32 definition_id)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(definition_id));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_LOCK_ALL), &args);
+	ujobs_query_bind(&args, Int32GetDatum(definition_id));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_LOCK_ALL), &args);
 }
 
 void
@@ -221,17 +221,17 @@ ujobs_define_cancel_all(UjobsIdentity *identity, const UjobsCancelAll *cancel)
 
 	if (!cancel->keep)
 		lock_all(cancel->definition_id);
-	ujobs_bind(&args, Int32GetDatum(cancel->definition_id));
-	ujobs_bind(&args, BoolGetDatum(cancel->keep));
-	ujobs_bind(&args, Int16GetDatum(cancel->slot));
-	ujobs_bind(&args, TimestampTzGetDatum(cancel->now));
-	ujobs_bind(&args, TimestampTzGetDatum(cancel->expires_at));
-	ujobs_bind_text(&args, cancel->reason);
-	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_DEFINE_CANCEL_ALL), &args);
+	ujobs_query_bind(&args, Int32GetDatum(cancel->definition_id));
+	ujobs_query_bind(&args, BoolGetDatum(cancel->keep));
+	ujobs_query_bind(&args, Int16GetDatum(cancel->slot));
+	ujobs_query_bind(&args, TimestampTzGetDatum(cancel->now));
+	ujobs_query_bind(&args, TimestampTzGetDatum(cancel->expires_at));
+	ujobs_query_bind_text(&args, cancel->reason);
+	r = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DEFINE_CANCEL_ALL), &args);
 	ids = MemoryContextAllocHuge(identity->caller, (r.rows + 1) * sizeof(int64));
 	for (uint64 i = 0; i < r.rows; i++)
 	{
-		ids[i] = DatumGetInt64(ujobs_result_datum(&r, i, 0));
+		ids[i] = DatumGetInt64(ujobs_query_result_datum(&r, i, 0));
 		tally_cancelled(&r, i);
 	}
 	for (uint64 i = 0; i < r.rows; i++)

@@ -190,7 +190,7 @@ ujobs_definition_role(Oid oid, const char *name)
 static int64
 interval_decode(const UjobsResult *result, int column, int64 if_null)
 {
-	Datum		value = ujobs_result_datum(result, 0, column);
+	Datum		value = ujobs_query_result_datum(result, 0, column);
 
 	return value == (Datum) 0 ? if_null : ujobs_clock_interval_us(DatumGetIntervalP(value));
 }
@@ -202,24 +202,24 @@ definition_decode(const UjobsResult *r)
 	MemoryContext into = cache_context;
 	UjobsDefinition *d = palloc0(sizeof(UjobsDefinition));
 
-	d->id = DatumGetInt32(ujobs_result_datum(r, 0, 0));
-	d->name = ujobs_result_text(r, 0, 1, into);
-	d->kind = kind_decode(ujobs_result_text(r, 0, 2, into));
-	d->handler = ujobs_result_text(r, 0, 3, into);
-	d->owner_name = pstrdup(NameStr(*DatumGetName(ujobs_result_datum(r, 0, 5))));
-	d->owner = ujobs_definition_role(DatumGetObjectId(ujobs_result_datum(r, 0, 4)), d->owner_name);
-	d->key_template = ujobs_result_text(r, 0, 6, into);
-	d->tenant_template = ujobs_result_text(r, 0, 7, into);
-	d->input_schema = ujobs_result_jsonb(r, 0, 8, into);
-	ujobs_retry_parse(ujobs_result_jsonb(r, 0, 9, into), &d->retry);
-	d->queue = ujobs_result_text(r, 0, 10, into);
-	d->priority = DatumGetInt16(ujobs_result_datum(r, 0, 11));
-	d->concurrency = DatumGetInt32(ujobs_result_datum(r, 0, 12));
+	d->id = DatumGetInt32(ujobs_query_result_datum(r, 0, 0));
+	d->name = ujobs_query_result_text(r, 0, 1, into);
+	d->kind = kind_decode(ujobs_query_result_text(r, 0, 2, into));
+	d->handler = ujobs_query_result_text(r, 0, 3, into);
+	d->owner_name = pstrdup(NameStr(*DatumGetName(ujobs_query_result_datum(r, 0, 5))));
+	d->owner = ujobs_definition_role(DatumGetObjectId(ujobs_query_result_datum(r, 0, 4)), d->owner_name);
+	d->key_template = ujobs_query_result_text(r, 0, 6, into);
+	d->tenant_template = ujobs_query_result_text(r, 0, 7, into);
+	d->input_schema = ujobs_query_result_jsonb(r, 0, 8, into);
+	ujobs_retry_parse(ujobs_query_result_jsonb(r, 0, 9, into), &d->retry);
+	d->queue = ujobs_query_result_text(r, 0, 10, into);
+	d->priority = DatumGetInt16(ujobs_query_result_datum(r, 0, 11));
+	d->concurrency = DatumGetInt32(ujobs_query_result_datum(r, 0, 12));
 	d->timeout = interval_decode(r, 13, 0);
 	d->step_timeout = interval_decode(r, 14, 0);
-	d->batch = DatumGetInt32(ujobs_result_datum(r, 0, 15));
+	d->batch = DatumGetInt32(ujobs_query_result_datum(r, 0, 15));
 	d->retention = interval_decode(r, 16, -1);
-	d->dropped = DatumGetBool(ujobs_result_datum(r, 0, 17));
+	d->dropped = DatumGetBool(ujobs_query_result_datum(r, 0, 17));
 	d->key_parsed = ujobs_template_parse(d->key_template, "idempotency_key");
 	if (d->tenant_template != NULL)
 		d->tenant_parsed = ujobs_template_parse(d->tenant_template, "tenant");
@@ -233,11 +233,11 @@ grants_decode(UjobsDefinition *d, const UjobsResult *r)
 	d->workers = palloc(Max(r->rows, 1) * sizeof(Oid));
 	for (uint64 i = 0; i < r->rows; i++)
 	{
-		char		privilege = DatumGetChar(ujobs_result_datum(r, i, 0));
-		Oid			role = DatumGetObjectId(ujobs_result_datum(r, i, 1));
+		char		privilege = DatumGetChar(ujobs_query_result_datum(r, i, 0));
+		Oid			role = DatumGetObjectId(ujobs_query_result_datum(r, i, 1));
 
 		if (OidIsValid(role))
-			role = ujobs_definition_role(role, NameStr(*DatumGetName(ujobs_result_datum(r, i, 2))));
+			role = ujobs_definition_role(role, NameStr(*DatumGetName(ujobs_query_result_datum(r, i, 2))));
 		if (privilege == 'e')
 			d->enqueuers[d->n_enqueuers++] = role;
 		else
@@ -272,8 +272,8 @@ cache_load(UjobsStatementId statement, Datum key)
 
 	ujobs_identity_enter(&identity);
 	PushActiveSnapshot(GetLatestSnapshot());
-	ujobs_bind(&args, key);
-	row = ujobs_query_read(ujobs_statement(statement), &args);
+	ujobs_query_bind(&args, key);
+	row = ujobs_query_read(ujobs_catalogue_statement(statement), &args);
 	if (row.rows > 0)
 	{
 		MemoryContext old = MemoryContextSwitchTo(cache_context);
@@ -282,8 +282,8 @@ cache_load(UjobsStatementId statement, Datum key)
 
 		d = definition_decode(&row);
 		MemoryContextSwitchTo(old);
-		ujobs_bind(&id, Int32GetDatum(d->id));
-		grants = ujobs_query_read(ujobs_statement(UJOBS_SQL_DEFINITION_GRANTS), &id);
+		ujobs_query_bind(&id, Int32GetDatum(d->id));
+		grants = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DEFINITION_GRANTS), &id);
 		MemoryContextSwitchTo(cache_context);
 		grants_decode(d, &grants);
 		MemoryContextSwitchTo(old);

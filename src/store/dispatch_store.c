@@ -27,14 +27,14 @@ ujobs_dispatch_next_lane(UjobsLaneKey *key)
 	bool		found;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int32GetDatum(key->definition_id));
-	ujobs_bind_text(&args, key->queue);
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_NEXT_LANE), &args);
+	ujobs_query_bind(&args, Int32GetDatum(key->definition_id));
+	ujobs_query_bind_text(&args, key->queue);
+	result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DISPATCH_NEXT_LANE), &args);
 	found = result.rows > 0;
 	if (found)
 	{
-		key->definition_id = DatumGetInt32(ujobs_result_datum(&result, 0, 0));
-		strlcpy(key->queue, ujobs_result_text(&result, 0, 1, CurrentMemoryContext), NAMEDATALEN);
+		key->definition_id = DatumGetInt32(ujobs_query_result_datum(&result, 0, 0));
+		strlcpy(key->queue, ujobs_query_result_text(&result, 0, 1, CurrentMemoryContext), NAMEDATALEN);
 	}
 	ujobs_identity_leave(&identity);
 	return found;
@@ -50,7 +50,7 @@ is_of_tenant(const UjobsLaneKey *lane)
 static UjobsStatement *
 of_lane(const UjobsLaneKey *lane, UjobsStatementId plain, UjobsStatementId tenant)
 {
-	return ujobs_statement(is_of_tenant(lane) ? tenant : plain);
+	return ujobs_catalogue_statement(is_of_tenant(lane) ? tenant : plain);
 }
 
 /* The next priority of the lane after `after`, or false. */
@@ -60,16 +60,16 @@ next_priority(const UjobsLaneKey *lane, int32 after, int16 *priority)
 	UjobsArgs	args = {0};
 	UjobsResult result;
 
-	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
-	ujobs_bind_text(&args, lane->queue);
-	ujobs_bind(&args, Int32GetDatum(after));
+	ujobs_query_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_query_bind_text(&args, lane->queue);
+	ujobs_query_bind(&args, Int32GetDatum(after));
 	if (is_of_tenant(lane))
-		ujobs_bind_text(&args, lane->tenant);
+		ujobs_query_bind_text(&args, lane->tenant);
 	result = ujobs_query_read(of_lane(lane, UJOBS_SQL_DISPATCH_NEXT_PRIORITY,
 									  UJOBS_SQL_DISPATCH_TENANT_NEXT_PRIORITY), &args);
 	if (result.rows == 0)
 		return false;
-	*priority = DatumGetInt16(ujobs_result_datum(&result, 0, 0));
+	*priority = DatumGetInt16(ujobs_query_result_datum(&result, 0, 0));
 	return true;
 }
 
@@ -79,21 +79,21 @@ read_due(const UjobsLaneKey *lane, UjobsCursor *cursor, TimestampTz now, UjobsHe
 	UjobsArgs	args = {0};
 	UjobsResult result;
 
-	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
-	ujobs_bind_text(&args, lane->queue);
-	ujobs_bind(&args, Int16GetDatum(cursor->priority));
-	ujobs_bind(&args, TimestampTzGetDatum(cursor->due_at));
-	ujobs_bind(&args, Int64GetDatum(cursor->id));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	ujobs_bind(&args, Int64GetDatum(max));
+	ujobs_query_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_query_bind_text(&args, lane->queue);
+	ujobs_query_bind(&args, Int16GetDatum(cursor->priority));
+	ujobs_query_bind(&args, TimestampTzGetDatum(cursor->due_at));
+	ujobs_query_bind(&args, Int64GetDatum(cursor->id));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	ujobs_query_bind(&args, Int64GetDatum(max));
 	if (is_of_tenant(lane))
-		ujobs_bind_text(&args, lane->tenant);
+		ujobs_query_bind_text(&args, lane->tenant);
 	result = ujobs_query_read(of_lane(lane, UJOBS_SQL_DISPATCH_DUE, UJOBS_SQL_DISPATCH_TENANT_DUE), &args);
 	for (uint64 row = 0; row < result.rows; row++)
 	{
 		out[row] = (UjobsHeapItem) {
-			.id = DatumGetInt64(ujobs_result_datum(&result, row, 0)),
-			.due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1)),
+			.id = DatumGetInt64(ujobs_query_result_datum(&result, row, 0)),
+			.due_at = DatumGetTimestampTz(ujobs_query_result_datum(&result, row, 1)),
 			.priority = cursor->priority
 		};
 	}
@@ -132,13 +132,13 @@ read_future(const UjobsLaneKey *lane, int16 priority, TimestampTz now, int max, 
 	List	   *rows = NIL;
 	MemoryContext old;
 
-	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
-	ujobs_bind_text(&args, lane->queue);
-	ujobs_bind(&args, Int16GetDatum(priority));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	ujobs_bind(&args, Int64GetDatum(max));
+	ujobs_query_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_query_bind_text(&args, lane->queue);
+	ujobs_query_bind(&args, Int16GetDatum(priority));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	ujobs_query_bind(&args, Int64GetDatum(max));
 	if (is_of_tenant(lane))
-		ujobs_bind_text(&args, lane->tenant);
+		ujobs_query_bind_text(&args, lane->tenant);
 	result = ujobs_query_read(of_lane(lane, UJOBS_SQL_DISPATCH_FUTURE, UJOBS_SQL_DISPATCH_TENANT_FUTURE), &args);
 	old = MemoryContextSwitchTo(into);
 	for (uint64 row = 0; row < result.rows; row++)
@@ -146,8 +146,8 @@ read_future(const UjobsLaneKey *lane, int16 priority, TimestampTz now, int max, 
 		UjobsHeapItem *due = palloc(sizeof(UjobsHeapItem));
 
 		*due = (UjobsHeapItem) {
-			.id = DatumGetInt64(ujobs_result_datum(&result, row, 0)),
-			.due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1)),
+			.id = DatumGetInt64(ujobs_query_result_datum(&result, row, 0)),
+			.due_at = DatumGetTimestampTz(ujobs_query_result_datum(&result, row, 1)),
 			.priority = priority
 		};
 		rows = lappend(rows, due);
@@ -188,17 +188,17 @@ ujobs_dispatch_tenant_rows(const UjobsLaneKey *lane, UjobsHeapItem *out, int max
 	UjobsResult result;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
-	ujobs_bind_text(&args, lane->queue);
-	ujobs_bind_text(&args, lane->tenant);
-	ujobs_bind(&args, Int64GetDatum(max));
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_TENANT_ROWS), &args);
+	ujobs_query_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_query_bind_text(&args, lane->queue);
+	ujobs_query_bind_text(&args, lane->tenant);
+	ujobs_query_bind(&args, Int64GetDatum(max));
+	result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DISPATCH_TENANT_ROWS), &args);
 	for (uint64 row = 0; row < result.rows; row++)
 	{
 		out[row] = (UjobsHeapItem) {
-			.id = DatumGetInt64(ujobs_result_datum(&result, row, 0)),
-			.due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1)),
-			.priority = DatumGetInt16(ujobs_result_datum(&result, row, 2))
+			.id = DatumGetInt64(ujobs_query_result_datum(&result, row, 0)),
+			.due_at = DatumGetTimestampTz(ujobs_query_result_datum(&result, row, 1)),
+			.priority = DatumGetInt16(ujobs_query_result_datum(&result, row, 2))
 		};
 	}
 	ujobs_identity_leave(&identity);
@@ -214,13 +214,13 @@ ujobs_dispatch_tenants(const UjobsLaneKey *lane, int max)
 	List	   *names = NIL;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
-	ujobs_bind_text(&args, lane->queue);
-	ujobs_bind(&args, Int64GetDatum(max));
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_TENANTS), &args);
+	ujobs_query_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_query_bind_text(&args, lane->queue);
+	ujobs_query_bind(&args, Int64GetDatum(max));
+	result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DISPATCH_TENANTS), &args);
 	MemoryContextSwitchTo(identity.caller);
 	for (uint64 row = 0; row < result.rows; row++)
-		names = lappend(names, ujobs_result_text(&result, row, 0, identity.caller));
+		names = lappend(names, ujobs_query_result_text(&result, row, 0, identity.caller));
 	ujobs_identity_leave(&identity);
 	return names;
 }
@@ -233,8 +233,8 @@ ujobs_dispatch_has_plain(const UjobsLaneKey *lane)
 	bool		any;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
-	any = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_HAS_PLAIN), &args).rows > 0;
+	ujobs_query_bind(&args, Int32GetDatum(lane->definition_id));
+	any = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DISPATCH_HAS_PLAIN), &args).rows > 0;
 	ujobs_identity_leave(&identity);
 	return any;
 }
@@ -248,10 +248,10 @@ ujobs_dispatch_tenant_of(int64 id)
 	char	   *name = NULL;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int64GetDatum(id));
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_TENANT_OF), &args);
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DISPATCH_TENANT_OF), &args);
 	if (result.rows > 0)
-		name = ujobs_result_text(&result, 0, 0, identity.caller);
+		name = ujobs_query_result_text(&result, 0, 0, identity.caller);
 	ujobs_identity_leave(&identity);
 	return name;
 }
@@ -259,7 +259,7 @@ ujobs_dispatch_tenant_of(int64 id)
 static int
 limit_of(const UjobsResult *result, uint64 row, int column)
 {
-	return ujobs_result_is_null(result, row, column) ? 0 : DatumGetInt32(ujobs_result_datum(result, row, column));
+	return ujobs_query_result_is_null(result, row, column) ? 0 : DatumGetInt32(ujobs_query_result_datum(result, row, column));
 }
 
 List *
@@ -270,19 +270,19 @@ ujobs_dispatch_queues(void)
 	List	   *rows = NIL;
 
 	ujobs_identity_enter(&identity);
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DISPATCH_QUEUES), NULL);
+	result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DISPATCH_QUEUES), NULL);
 	MemoryContextSwitchTo(identity.caller);
 	for (uint64 row = 0; row < result.rows; row++)
 	{
 		UjobsQueueRow *queue = palloc0(sizeof(UjobsQueueRow));
 
-		strlcpy(queue->name, ujobs_result_text(&result, row, 0, CurrentMemoryContext), NAMEDATALEN);
-		queue->paused = DatumGetBool(ujobs_result_datum(&result, row, 1));
+		strlcpy(queue->name, ujobs_query_result_text(&result, row, 0, CurrentMemoryContext), NAMEDATALEN);
+		queue->paused = DatumGetBool(ujobs_query_result_datum(&result, row, 1));
 		queue->concurrency = limit_of(&result, row, 2);
 		queue->per_tenant = limit_of(&result, row, 3);
 		queue->rate_per_tenant = limit_of(&result, row, 4);
 		if (queue->rate_per_tenant > 0)
-			queue->rate_window = ujobs_clock_interval_us(DatumGetIntervalP(ujobs_result_datum(&result, row, 5)));
+			queue->rate_window = ujobs_clock_interval_us(DatumGetIntervalP(ujobs_query_result_datum(&result, row, 5)));
 		rows = lappend(rows, queue);
 	}
 	ujobs_identity_leave(&identity);

@@ -22,20 +22,20 @@ ujobs_drain_due(const UjobsDrainLane *lane, UjobsHeap *heap)
 
 	if (lane->own_only && !TransactionIdIsValid(mine))
 		return false;
-	ujobs_bind(&args, Int32GetDatum(lane->definition_id));
-	ujobs_bind_text(&args, lane->queue);
-	ujobs_bind(&args, TimestampTzGetDatum(lane->now));
-	ujobs_bind_maybe(&args, lane->own_only ? TransactionIdGetDatum(mine) : (Datum) 0);
-	ujobs_bind(&args, Int64GetDatum(lane->max));
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DRAIN_DUE), &args);
+	ujobs_query_bind(&args, Int32GetDatum(lane->definition_id));
+	ujobs_query_bind_text(&args, lane->queue);
+	ujobs_query_bind(&args, TimestampTzGetDatum(lane->now));
+	ujobs_query_bind_maybe(&args, lane->own_only ? TransactionIdGetDatum(mine) : (Datum) 0);
+	ujobs_query_bind(&args, Int64GetDatum(lane->max));
+	result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DRAIN_DUE), &args);
 	for (uint64 row = 0; row < result.rows; row++)
 	{
 		UjobsHeapItem item = {
-			.id = DatumGetInt64(ujobs_result_datum(&result, row, 0)),
-			.due_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1)),
-			.priority = DatumGetInt16(ujobs_result_datum(&result, row, 2))
+			.id = DatumGetInt64(ujobs_query_result_datum(&result, row, 0)),
+			.due_at = DatumGetTimestampTz(ujobs_query_result_datum(&result, row, 1)),
+			.priority = DatumGetInt16(ujobs_query_result_datum(&result, row, 2))
 		};
-		TransactionId writer = DatumGetTransactionId(ujobs_result_datum(&result, row, 3));
+		TransactionId writer = DatumGetTransactionId(ujobs_query_result_datum(&result, row, 3));
 
 		if (!lane->own_only || TransactionIdIsCurrentTransactionId(writer))
 			ujobs_heap_push(heap, item);
@@ -48,14 +48,14 @@ ujobs_drain_lock(int64 id)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int64GetDatum(id));
-	return ujobs_query_run(ujobs_statement(UJOBS_SQL_DRAIN_LOCK), &args).rows == 1;
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	return ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DRAIN_LOCK), &args).rows == 1;
 }
 
 List *
 ujobs_drain_leftovers(const UjobsIdentity *identity)
 {
-	UjobsResult result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DRAIN_LEFTOVERS), NULL);
+	UjobsResult result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DRAIN_LEFTOVERS), NULL);
 	MemoryContext old = MemoryContextSwitchTo(identity->caller);
 	List	   *leftovers = NIL;
 
@@ -63,10 +63,10 @@ ujobs_drain_leftovers(const UjobsIdentity *identity)
 	{
 		UjobsLeftover *leftover = palloc(sizeof(UjobsLeftover));
 
-		leftover->kind = (UjobsLeftoverKind) DatumGetChar(ujobs_result_datum(&result, row, 0));
-		leftover->name = ujobs_result_text(&result, row, 1, identity->caller);
-		leftover->class_id = DatumGetObjectId(ujobs_result_datum(&result, row, 2));
-		leftover->object_id = DatumGetObjectId(ujobs_result_datum(&result, row, 3));
+		leftover->kind = (UjobsLeftoverKind) DatumGetChar(ujobs_query_result_datum(&result, row, 0));
+		leftover->name = ujobs_query_result_text(&result, row, 1, identity->caller);
+		leftover->class_id = DatumGetObjectId(ujobs_query_result_datum(&result, row, 2));
+		leftover->object_id = DatumGetObjectId(ujobs_query_result_datum(&result, row, 3));
 		leftovers = lappend(leftovers, leftover);
 	}
 	MemoryContextSwitchTo(old);

@@ -35,11 +35,11 @@ at_relcache_invalidation(Datum arg, Oid relid)
 static void
 decode(const UjobsResult *r, uint64 row, UjobsDriver *driver)
 {
-	driver->queue = ujobs_result_text(r, row, 0, cache_context);
-	driver->driver = ujobs_result_text(r, row, 1, cache_context);
-	driver->sink_id = DatumGetInt32(ujobs_result_datum(r, row, 2));
-	driver->sink = ujobs_result_text(r, row, 3, cache_context);
-	driver->max_payload = ujobs_sink_max_payload(driver->driver, ujobs_result_jsonb(r, row, 4, CurrentMemoryContext));
+	driver->queue = ujobs_query_result_text(r, row, 0, cache_context);
+	driver->driver = ujobs_query_result_text(r, row, 1, cache_context);
+	driver->sink_id = DatumGetInt32(ujobs_query_result_datum(r, row, 2));
+	driver->sink = ujobs_query_result_text(r, row, 3, cache_context);
+	driver->max_payload = ujobs_sink_module_max_payload(driver->driver, ujobs_query_result_jsonb(r, row, 4, CurrentMemoryContext));
 }
 
 static void
@@ -50,7 +50,7 @@ load(void)
 
 	ujobs_identity_enter(&identity);
 	PushActiveSnapshot(GetLatestSnapshot());
-	result = ujobs_query_read(ujobs_statement(UJOBS_SQL_DRIVER_QUEUES), NULL);
+	result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DRIVER_QUEUES), NULL);
 	drivers = MemoryContextAllocZero(cache_context, Max(result.rows, 1) * sizeof(UjobsDriver));
 	for (uint64 row = 0; row < result.rows; row++)
 		decode(&result, row, &drivers[row]);

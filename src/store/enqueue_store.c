@@ -78,23 +78,23 @@ announce(const UjobsEnqueueOptions *options, const UjobsEnqueueItem *item, const
 static void
 bind_options(UjobsArgs *args, const UjobsEnqueueOptions *options)
 {
-	ujobs_bind(args, TimestampTzGetDatum(options->run_at));
-	ujobs_bind(args, TimestampTzGetDatum(options->now));
-	ujobs_bind(args, Int32GetDatum(options->definition->id));
-	ujobs_bind(args, ObjectIdGetDatum(options->role));
-	ujobs_bind(args, Int16GetDatum(options->priority));
-	ujobs_bind(args, Int32GetDatum(ujobs_enqueue_direct_attempts(options)));
-	ujobs_bind_text(args, options->queue);
-	ujobs_bind_text(args, options->enqueued_by);
-	ujobs_bind_text(args, options->traceparent);
+	ujobs_query_bind(args, TimestampTzGetDatum(options->run_at));
+	ujobs_query_bind(args, TimestampTzGetDatum(options->now));
+	ujobs_query_bind(args, Int32GetDatum(options->definition->id));
+	ujobs_query_bind(args, ObjectIdGetDatum(options->role));
+	ujobs_query_bind(args, Int16GetDatum(options->priority));
+	ujobs_query_bind(args, Int32GetDatum(ujobs_enqueue_direct_attempts(options)));
+	ujobs_query_bind_text(args, options->queue);
+	ujobs_query_bind_text(args, options->enqueued_by);
+	ujobs_query_bind_text(args, options->traceparent);
 }
 
 static void
 bind_key(UjobsArgs *args, const UjobsEnqueueOptions *options, const UjobsEnqueueItem *item)
 {
-	ujobs_bind(args, Int32GetDatum(options->definition->id));
-	ujobs_bind_text(args, item->tenant);
-	ujobs_bind_text(args, item->key);
+	ujobs_query_bind(args, Int32GetDatum(options->definition->id));
+	ujobs_query_bind_text(args, item->tenant);
+	ujobs_query_bind_text(args, item->key);
 }
 
 static void
@@ -121,14 +121,14 @@ insert_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 	UjobsResult result;
 
 	bind_options(&args, options);
-	ujobs_bind_text(&args, item->tenant);
-	ujobs_bind_text(&args, item->key);
-	ujobs_bind(&args, UUIDPGetDatum(&item->result.run_id));
-	ujobs_bind_jsonb(&args, item->input);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_ENQUEUE_INSERT), &args);
+	ujobs_query_bind_text(&args, item->tenant);
+	ujobs_query_bind_text(&args, item->key);
+	ujobs_query_bind(&args, UUIDPGetDatum(&item->result.run_id));
+	ujobs_query_bind_jsonb(&args, item->input);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_ENQUEUE_INSERT), &args);
 	if (result.rows == 0)
 		return false;
-	item->result.id = DatumGetInt64(ujobs_result_datum(&result, 0, 0));
+	item->result.id = DatumGetInt64(ujobs_query_result_datum(&result, 0, 0));
 	return true;
 }
 
@@ -136,8 +136,8 @@ insert_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 static void
 take_holder(UjobsEnqueueItem *item, const UjobsResult *result, uint64 row)
 {
-	item->result.id = DatumGetInt64(ujobs_result_datum(result, row, 0));
-	memcpy(&item->result.run_id, DatumGetUUIDP(ujobs_result_datum(result, row, 1)), sizeof(pg_uuid_t));
+	item->result.id = DatumGetInt64(ujobs_query_result_datum(result, row, 0));
+	memcpy(&item->result.run_id, DatumGetUUIDP(ujobs_query_result_datum(result, row, 1)), sizeof(pg_uuid_t));
 	item->result.deduped = true;
 }
 
@@ -148,7 +148,7 @@ find_holder(const UjobsEnqueueOptions *options, UjobsEnqueueItem *item)
 	UjobsResult result;
 
 	bind_key(&args, options, item);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_ENQUEUE_HOLDER), &args);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_ENQUEUE_HOLDER), &args);
 	if (result.rows == 0)
 		return false;
 	take_holder(item, &result, 0);
@@ -171,21 +171,21 @@ replace_holder(UjobsIdentity *identity, const UjobsEnqueueOptions *options, Ujob
 	char	   *queue;
 
 	bind_key(&args, options, item);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_ENQUEUE_HOLDER_LOCK), &args);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_ENQUEUE_HOLDER_LOCK), &args);
 	if (result.rows == 0)
 		return false;
 	take_holder(item, &result, 0);
-	if (!DatumGetBool(ujobs_result_datum(&result, 0, 2)) ||
+	if (!DatumGetBool(ujobs_query_result_datum(&result, 0, 2)) ||
 		ujobs_slot_find_running(item->result.id, NULL) >= 0)
 		duplicate_error(options, item, true);
-	queue = ujobs_result_text(&result, 0, 3, identity->caller);
+	queue = ujobs_query_result_text(&result, 0, 3, identity->caller);
 
-	ujobs_bind(&change, Int64GetDatum(item->result.id));
-	ujobs_bind_jsonb(&change, item->input);
-	ujobs_bind(&change, TimestampTzGetDatum(options->run_at));
-	ujobs_bind(&change, Int16GetDatum(options->priority));
-	ujobs_bind_text(&change, options->traceparent);
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_ENQUEUE_REPLACE), &change);
+	ujobs_query_bind(&change, Int64GetDatum(item->result.id));
+	ujobs_query_bind_jsonb(&change, item->input);
+	ujobs_query_bind(&change, TimestampTzGetDatum(options->run_at));
+	ujobs_query_bind(&change, Int16GetDatum(options->priority));
+	ujobs_query_bind_text(&change, options->traceparent);
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_ENQUEUE_REPLACE), &change);
 	announce(options, item, queue);
 	return true;
 }
@@ -347,10 +347,10 @@ bind_keys(UjobsArgs *args, UjobsEnqueueItem **items, int n)
 
 	for (int i = 0; i < n; i++)
 		values[i] = CStringGetTextDatum(items[i]->tenant);
-	ujobs_bind_array(args, TEXTOID, values, NULL, n);
+	ujobs_query_bind_array(args, TEXTOID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 		values[i] = CStringGetTextDatum(items[i]->key);
-	ujobs_bind_array(args, TEXTOID, values, NULL, n);
+	ujobs_query_bind_array(args, TEXTOID, values, NULL, n);
 }
 
 /* The arrays of insert_many, in its order. */
@@ -362,13 +362,13 @@ bind_items(UjobsArgs *args, UjobsEnqueueItem **items, int n)
 	bind_keys(args, items, n);
 	for (int i = 0; i < n; i++)
 		values[i] = UUIDPGetDatum(&items[i]->result.run_id);
-	ujobs_bind_array(args, UUIDOID, values, NULL, n);
+	ujobs_query_bind_array(args, UUIDOID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 		values[i] = JsonbPGetDatum(items[i]->input);
-	ujobs_bind_array(args, JSONBOID, values, NULL, n);
+	ujobs_query_bind_array(args, JSONBOID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(items[i]->result.id);
-	ujobs_bind_array(args, INT8OID, values, NULL, n);
+	ujobs_query_bind_array(args, INT8OID, values, NULL, n);
 }
 
 /*
@@ -386,13 +386,13 @@ insert_chunk(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n
 
 	bind_options(&args, options);
 	bind_items(&args, items, n);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_ENQUEUE_INSERT_MANY), &args);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_ENQUEUE_INSERT_MANY), &args);
 
 	/* Rows come back in the order they went in; what is missing was taken. */
 	for (int i = 0; i < n; i++)
 	{
 		if (row < result.rows &&
-			DatumGetInt64(ujobs_result_datum(&result, row, 0)) == items[i]->result.id)
+			DatumGetInt64(ujobs_query_result_datum(&result, row, 0)) == items[i]->result.id)
 		{
 			row++;
 			announce(options, items[i], options->queue);
@@ -410,14 +410,14 @@ find_holders(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n
 	UjobsArgs	args = {0};
 	UjobsResult result;
 
-	ujobs_bind(&args, Int32GetDatum(options->definition->id));
+	ujobs_query_bind(&args, Int32GetDatum(options->definition->id));
 	bind_keys(&args, items, n);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_ENQUEUE_HOLDERS), &args);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_ENQUEUE_HOLDERS), &args);
 	if (result.rows < n)
 		return false;
 	for (uint64 row = 0; row < result.rows; row++)
 	{
-		UjobsEnqueueItem *item = items[DatumGetInt64(ujobs_result_datum(&result, row, 2)) - 1];
+		UjobsEnqueueItem *item = items[DatumGetInt64(ujobs_query_result_datum(&result, row, 2)) - 1];
 
 		take_holder(item, &result, row);
 		if (options->on_conflict == UJOBS_CONFLICT_ERROR)

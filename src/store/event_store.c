@@ -21,14 +21,14 @@ ujobs_event_publish(const UjobsEvent *event)
 	int64		id;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, TimestampTzGetDatum(event->published_at));
-	ujobs_bind(&args, TimestampTzGetDatum(event->expires_at));
-	ujobs_bind(&args, ObjectIdGetDatum(identity.user));
-	ujobs_bind_text(&args, event->name);
-	ujobs_bind_text(&args, event->match);
-	ujobs_bind_jsonb(&args, event->payload);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_EVENT_PUBLISH), &args);
-	id = DatumGetInt64(ujobs_result_datum(&result, 0, 0));
+	ujobs_query_bind(&args, TimestampTzGetDatum(event->published_at));
+	ujobs_query_bind(&args, TimestampTzGetDatum(event->expires_at));
+	ujobs_query_bind(&args, ObjectIdGetDatum(identity.user));
+	ujobs_query_bind_text(&args, event->name);
+	ujobs_query_bind_text(&args, event->match);
+	ujobs_query_bind_jsonb(&args, event->payload);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_EVENT_PUBLISH), &args);
+	id = DatumGetInt64(ujobs_query_result_datum(&result, 0, 0));
 	ujobs_identity_leave(&identity);
 	ujobs_wakeup_note_event(id);
 	return id;
@@ -43,15 +43,15 @@ ujobs_event_find(int64 job_id, int32 seq, TimestampTz now, UjobsEventFound *out)
 	bool		found;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int64GetDatum(job_id));
-	ujobs_bind(&args, Int32GetDatum(seq));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_EVENT_FIND), &args);
+	ujobs_query_bind(&args, Int64GetDatum(job_id));
+	ujobs_query_bind(&args, Int32GetDatum(seq));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_EVENT_FIND), &args);
 	found = result.rows > 0;
 	if (found)
 	{
-		out->id = DatumGetInt64(ujobs_result_datum(&result, 0, 0));
-		out->payload = ujobs_result_jsonb(&result, 0, 1, identity.caller);
+		out->id = DatumGetInt64(ujobs_query_result_datum(&result, 0, 0));
+		out->payload = ujobs_query_result_jsonb(&result, 0, 1, identity.caller);
 	}
 	ujobs_identity_leave(&identity);
 	return found;

@@ -13,7 +13,7 @@
 #include "core/clock.h"
 #include "core/guc.h"
 #include "core/table.h"
-#include "core/tally.h"
+#include "core/queue_counters.h"
 #include "core/wakeup.h"
 #include "model/state.h"
 #include "store/announce.h"
@@ -25,7 +25,7 @@
 void
 ujobs_job_offer(const UjobsJob *job, TimestampTz now)
 {
-	ujobs_announce_job(job, Min(job->due_at, now));
+	ujobs_job_announce(job, Min(job->due_at, now));
 	if (job->state == UJOBS_STATE_SUSPENDED)
 		ujobs_wakeup_note_wait(job->id);
 }
@@ -92,10 +92,10 @@ ujobs_job_hold_due(const UjobsJob *job, TimestampTz now)
 	bool		ours;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int64GetDatum(job->id));
-	ujobs_bind(&args, Int32GetDatum(job->revision));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	ours = ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_HOLD_DUE), &args).rows == 1;
+	ujobs_query_bind(&args, Int64GetDatum(job->id));
+	ujobs_query_bind(&args, Int32GetDatum(job->revision));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	ours = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_JOB_HOLD_DUE), &args).rows == 1;
 	ujobs_identity_leave(&identity);
 	return ours;
 }
@@ -174,12 +174,12 @@ ujobs_job_awaited(const int64 *ids, int n, bool *awaited)
 
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(ids[i]);
-	ujobs_bind_array(&args, INT8OID, values, NULL, n);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_AWAITED), &args);
+	ujobs_query_bind_array(&args, INT8OID, values, NULL, n);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_JOB_AWAITED), &args);
 	memset(awaited, 0, n * sizeof(bool));
 	for (uint64 row = 0; row < result.rows; row++)
 	{
-		int64		id = DatumGetInt64(ujobs_result_datum(&result, row, 0));
+		int64		id = DatumGetInt64(ujobs_query_result_datum(&result, row, 0));
 
 		for (int i = 0; i < n; i++)
 		{
@@ -214,7 +214,7 @@ keep_awaited(Relation table, const UjobsFinish *finish, int n, TimestampTz now)
 		if (!awaited[i])
 			continue;
 		kept[n_kept] = finish[i];
-		kept[n_kept++].retention = UJOBS_AWAITED_RETENTION;
+		kept[n_kept++].retention = UJOBS_WAITED_FOR_RETENTION;
 	}
 	if (n_kept > 0)
 		keep_rows(table, kept, n_kept, now);
@@ -243,14 +243,14 @@ ujobs_job_finish(const UjobsFinish *finish, int n, TimestampTz now)
 		return false;
 	for (int i = 0; i < n; i++)
 	{
-		UjobsTallyTimes times = {
+		UjobsQueueCounterTimes times = {
 			.due_at = finish[i].job->due_at,
 			.started_at = finish[i].started_at,
 			.ended_at = i + 1 < n ? finish[i + 1].started_at : now
 		};
 
 		ujobs_wakeup_note_finished(finish[i].job->id);
-		ujobs_tally_note(finish[i].job->queue, UJOBS_TALLY_DONE, &times);
+		ujobs_queue_counter_note(finish[i].job->queue, UJOBS_COUNTER_DONE, &times);
 	}
 	return true;
 }
@@ -263,17 +263,17 @@ settle_live(const UjobsJob *job, const UjobsVerdict *verdict)
 	UjobsArgs	args = {0};
 
 	ujobs_state_check(job->id, job->state, state);
-	ujobs_bind(&args, Int64GetDatum(job->id));
-	ujobs_bind(&args, Int32GetDatum(job->revision));
-	ujobs_bind(&args, CharGetDatum(state));
-	ujobs_bind(&args, Int32GetDatum(verdict->attempt));
-	ujobs_bind(&args, TimestampTzGetDatum(verdict->due_at));
-	ujobs_bind_jsonb(&args, verdict->error);
-	ujobs_bind_text(&args, verdict->reason);
-	ujobs_bind_maybe(&args, TimestampTzGetDatum(verdict->started_at));
-	if (ujobs_query_run(ujobs_statement(UJOBS_SQL_JOB_RETRY), &args).rows != 1)
+	ujobs_query_bind(&args, Int64GetDatum(job->id));
+	ujobs_query_bind(&args, Int32GetDatum(job->revision));
+	ujobs_query_bind(&args, CharGetDatum(state));
+	ujobs_query_bind(&args, Int32GetDatum(verdict->attempt));
+	ujobs_query_bind(&args, TimestampTzGetDatum(verdict->due_at));
+	ujobs_query_bind_jsonb(&args, verdict->error);
+	ujobs_query_bind_text(&args, verdict->reason);
+	ujobs_query_bind_maybe(&args, TimestampTzGetDatum(verdict->started_at));
+	if (ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_JOB_RETRY), &args).rows != 1)
 		return false;
-	ujobs_announce_job(job, verdict->due_at);
+	ujobs_job_announce(job, verdict->due_at);
 	return true;
 }
 
@@ -286,32 +286,32 @@ forget_unless_awaited(int64 id, int16 slot)
 
 	if (ujobs_job_awaited(&id, 1, &awaited) > 0)
 		return;
-	ujobs_bind(&args, Int64GetDatum(id));
-	(void) ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot), &args);
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot), &args);
 }
 
 static bool
 settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 {
 	bool		keep = verdict->retention > 0;
-	TimestampTz expires_at = ujobs_clock_add(now, keep ? verdict->retention : UJOBS_AWAITED_RETENTION);
+	TimestampTz expires_at = ujobs_clock_add(now, keep ? verdict->retention : UJOBS_WAITED_FOR_RETENTION);
 	UjobsState	state = verdict->outcome == UJOBS_OUTCOME_DEAD ? UJOBS_STATE_DEAD : UJOBS_STATE_CANCELLED;
 	int16		slot = ujobs_history_slot_for(now, expires_at);
 	UjobsArgs	args = {0};
 
 	ujobs_state_check(job->id, job->state, state);
 	ujobs_wakeup_note_finished(job->id);
-	ujobs_bind(&args, Int64GetDatum(job->id));
-	ujobs_bind(&args, Int32GetDatum(job->revision));
-	ujobs_bind(&args, CharGetDatum(state));
-	ujobs_bind(&args, Int16GetDatum(slot));
-	ujobs_bind(&args, Int32GetDatum(verdict->attempt));
-	ujobs_bind_jsonb(&args, verdict->error);
-	ujobs_bind_text(&args, verdict->reason);
-	ujobs_bind_maybe(&args, TimestampTzGetDatum(verdict->started_at));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	ujobs_bind(&args, TimestampTzGetDatum(expires_at));
-	if (ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_JOB_END, slot), &args).rows != 1)
+	ujobs_query_bind(&args, Int64GetDatum(job->id));
+	ujobs_query_bind(&args, Int32GetDatum(job->revision));
+	ujobs_query_bind(&args, CharGetDatum(state));
+	ujobs_query_bind(&args, Int16GetDatum(slot));
+	ujobs_query_bind(&args, Int32GetDatum(verdict->attempt));
+	ujobs_query_bind_jsonb(&args, verdict->error);
+	ujobs_query_bind_text(&args, verdict->reason);
+	ujobs_query_bind_maybe(&args, TimestampTzGetDatum(verdict->started_at));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	ujobs_query_bind(&args, TimestampTzGetDatum(expires_at));
+	if (ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_JOB_END, slot), &args).rows != 1)
 		return false;
 	if (!keep)
 		forget_unless_awaited(job->id, slot);
@@ -322,14 +322,14 @@ settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 static void
 tally_verdict(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 {
-	UjobsTallyTimes times = {.due_at = job->due_at, .started_at = verdict->started_at, .ended_at = now};
+	UjobsQueueCounterTimes times = {.due_at = job->due_at, .started_at = verdict->started_at, .ended_at = now};
 
 	if (verdict->outcome == UJOBS_OUTCOME_RETRY)
-		ujobs_tally_note(job->queue, UJOBS_TALLY_RETRY, &times);
+		ujobs_queue_counter_note(job->queue, UJOBS_COUNTER_RETRY, &times);
 	else if (verdict->outcome == UJOBS_OUTCOME_DEAD)
-		ujobs_tally_note(job->queue, UJOBS_TALLY_DEAD, &times);
+		ujobs_queue_counter_note(job->queue, UJOBS_COUNTER_DEAD, &times);
 	else if (verdict->outcome == UJOBS_OUTCOME_CANCELLED)
-		ujobs_tally_note(job->queue, UJOBS_TALLY_CANCELLED, &times);
+		ujobs_queue_counter_note(job->queue, UJOBS_COUNTER_CANCELLED, &times);
 }
 
 bool

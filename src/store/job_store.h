@@ -76,9 +76,9 @@ extern bool ujobs_job_settle(const UjobsJob *job, const UjobsVerdict *verdict, T
 /*
  * Which of these jobs does a suspended job wait for?  For jobs that end and
  * keep no history: ask after the row is deleted, with a new snapshot, and keep
- * these for UJOBS_AWAITED_RETENTION.  Sets awaited[i]; returns how many.
+ * these for UJOBS_WAITED_FOR_RETENTION.  Sets awaited[i]; returns how many.
  */
-#define UJOBS_AWAITED_RETENTION (INT64CONST(3600) * USECS_PER_SEC)
+#define UJOBS_WAITED_FOR_RETENTION (INT64CONST(3600) * USECS_PER_SEC)
 
 extern int	ujobs_job_awaited(const int64 *ids, int n, bool *awaited);
 

@@ -311,7 +311,7 @@ ujobs_lease_suspend(const UjobsJob *job, const UjobsSuspension *suspension)
 	ujobs_table_close(table);
 	delete_lease(job->id);
 	/* The dispatcher hears of it as of any job that may start then, and looks whether the lease is over. */
-	ujobs_announce_job(job, suspension->due_at);
+	ujobs_job_announce(job, suspension->due_at);
 }
 
 /* ---- by id ---- */
@@ -328,14 +328,14 @@ ujobs_lease_of_done(int64 id, int32 *definition_id)
 		UjobsArgs	args = {0};
 		UjobsResult result;
 
-		ujobs_bind(&args, Int64GetDatum(id));
-		result = ujobs_query_run(ujobs_statement_for_slot(UJOBS_SQL_LEASE_HISTORY, ujobs_history_slot_of_age(age)),
+		ujobs_query_bind(&args, Int64GetDatum(id));
+		result = ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_LEASE_HISTORY, ujobs_history_slot_of_age(age)),
 								 &args);
 		if (result.rows == 0)
 			continue;
-		if (DatumGetChar(ujobs_result_datum(&result, 0, 1)) == UJOBS_STATE_DONE)
-			lease = DatumGetInt64(ujobs_result_datum(&result, 0, 0));
-		*definition_id = DatumGetInt32(ujobs_result_datum(&result, 0, 2));
+		if (DatumGetChar(ujobs_query_result_datum(&result, 0, 1)) == UJOBS_STATE_DONE)
+			lease = DatumGetInt64(ujobs_query_result_datum(&result, 0, 0));
+		*definition_id = DatumGetInt32(ujobs_query_result_datum(&result, 0, 2));
 		break;
 	}
 	ujobs_identity_leave(&identity);
@@ -390,13 +390,13 @@ decode_leased(const UjobsResult *result, MemoryContext into)
 	{
 		UjobsLeased *leased = palloc0(sizeof(UjobsLeased));
 
-		leased->id = DatumGetInt64(ujobs_result_datum(result, row, 0));
-		leased->definition_id = DatumGetInt32(ujobs_result_datum(result, row, 1));
-		strlcpy(leased->queue, ujobs_result_text(result, row, 2, into), NAMEDATALEN);
-		leased->tenant = ujobs_result_text(result, row, 3, into);
-		leased->priority = DatumGetInt16(ujobs_result_datum(result, row, 4));
-		leased->due_at = DatumGetTimestampTz(ujobs_result_datum(result, row, 5));
-		leased->leased = DatumGetChar(ujobs_result_datum(result, row, 6)) == UJOBS_STATE_LEASED;
+		leased->id = DatumGetInt64(ujobs_query_result_datum(result, row, 0));
+		leased->definition_id = DatumGetInt32(ujobs_query_result_datum(result, row, 1));
+		strlcpy(leased->queue, ujobs_query_result_text(result, row, 2, into), NAMEDATALEN);
+		leased->tenant = ujobs_query_result_text(result, row, 3, into);
+		leased->priority = DatumGetInt16(ujobs_query_result_datum(result, row, 4));
+		leased->due_at = DatumGetTimestampTz(ujobs_query_result_datum(result, row, 5));
+		leased->leased = DatumGetChar(ujobs_query_result_datum(result, row, 6)) == UJOBS_STATE_LEASED;
 		list = lappend(list, leased);
 	}
 	MemoryContextSwitchTo(old);
@@ -411,7 +411,7 @@ ujobs_lease_all(void)
 	List	   *list;
 
 	ujobs_identity_enter(&identity);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_LEASE_ALL), NULL);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_LEASE_ALL), NULL);
 	list = decode_leased(&result, identity.caller);
 	ujobs_identity_leave(&identity);
 	return list;
@@ -430,8 +430,8 @@ ujobs_lease_of(const int64 *ids, int n)
 	values = palloc(n * sizeof(Datum));
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(ids[i]);
-	ujobs_bind_array(&args, INT8OID, values, NULL, n);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_LEASE_OF), &args);
+	ujobs_query_bind_array(&args, INT8OID, values, NULL, n);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_LEASE_OF), &args);
 	list = decode_leased(&result, identity.caller);
 	ujobs_identity_leave(&identity);
 	return list;
@@ -445,15 +445,15 @@ ujobs_lease_expired(UjobsLeaseEnd *after, TimestampTz now, UjobsLeaseEnd *out, i
 	UjobsResult result;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, TimestampTzGetDatum(after->visible_at));
-	ujobs_bind(&args, Int64GetDatum(after->job_id));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	ujobs_bind(&args, Int64GetDatum(max));
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_LEASE_EXPIRED), &args);
+	ujobs_query_bind(&args, TimestampTzGetDatum(after->visible_at));
+	ujobs_query_bind(&args, Int64GetDatum(after->job_id));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	ujobs_query_bind(&args, Int64GetDatum(max));
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_LEASE_EXPIRED), &args);
 	for (uint64 row = 0; row < result.rows; row++)
 	{
-		out[row].job_id = DatumGetInt64(ujobs_result_datum(&result, row, 0));
-		out[row].visible_at = DatumGetTimestampTz(ujobs_result_datum(&result, row, 1));
+		out[row].job_id = DatumGetInt64(ujobs_query_result_datum(&result, row, 0));
+		out[row].visible_at = DatumGetTimestampTz(ujobs_query_result_datum(&result, row, 1));
 		*after = out[row];
 	}
 	ujobs_identity_leave(&identity);
@@ -469,10 +469,10 @@ ujobs_lease_next(TimestampTz now)
 	TimestampTz next = DT_NOEND;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_LEASE_NEXT), &args);
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_LEASE_NEXT), &args);
 	if (result.rows > 0)
-		next = DatumGetTimestampTz(ujobs_result_datum(&result, 0, 0));
+		next = DatumGetTimestampTz(ujobs_query_result_datum(&result, 0, 0));
 	ujobs_identity_leave(&identity);
 	return next;
 }

@@ -19,7 +19,7 @@ bind_ids(UjobsArgs *args, const int64 *ids, int n)
 
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(ids[i]);
-	ujobs_bind_array(args, INT8OID, values, NULL, n);
+	ujobs_query_bind_array(args, INT8OID, values, NULL, n);
 	pfree(values);
 }
 
@@ -32,14 +32,14 @@ decode(const UjobsResult *result, MemoryContext into)
 	for (int64 row = 0; row < matches.n; row++)
 	{
 		UjobsMatched *job = &matches.job[row];
-		char	   *queue = ujobs_result_text(result, row, 2, CurrentMemoryContext);
+		char	   *queue = ujobs_query_result_text(result, row, 2, CurrentMemoryContext);
 
-		job->id = DatumGetInt64(ujobs_result_datum(result, row, 0));
-		job->definition_id = DatumGetInt32(ujobs_result_datum(result, row, 1));
+		job->id = DatumGetInt64(ujobs_query_result_datum(result, row, 0));
+		job->definition_id = DatumGetInt32(ujobs_query_result_datum(result, row, 1));
 		strlcpy(job->queue, queue, NAMEDATALEN);
-		job->priority = DatumGetInt16(ujobs_result_datum(result, row, 3));
-		job->writer = DatumGetTransactionId(ujobs_result_datum(result, row, 4));
-		job->tenant_hash = ujobs_hash_tenant(ujobs_result_text(result, row, 5, CurrentMemoryContext));
+		job->priority = DatumGetInt16(ujobs_query_result_datum(result, row, 3));
+		job->writer = DatumGetTransactionId(ujobs_query_result_datum(result, row, 4));
+		job->tenant_hash = ujobs_hash_tenant(ujobs_query_result_text(result, row, 5, CurrentMemoryContext));
 		pfree(queue);
 	}
 	return matches;
@@ -48,7 +48,7 @@ decode(const UjobsResult *result, MemoryContext into)
 static UjobsMatches
 match(UjobsStatementId id, UjobsIdentity *identity, UjobsArgs *args)
 {
-	UjobsResult result = ujobs_query_run(ujobs_statement(id), args);
+	UjobsResult result = ujobs_query_run(ujobs_catalogue_statement(id), args);
 	UjobsMatches matches = decode(&result, identity->caller);
 
 	ujobs_identity_leave(identity);
@@ -63,7 +63,7 @@ ujobs_match_events(const int64 *event_ids, int n, TimestampTz now)
 
 	ujobs_identity_enter(&identity);
 	bind_ids(&args, event_ids, n);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
 	return match(UJOBS_SQL_MATCH_EVENTS, &identity, &args);
 }
 
@@ -75,7 +75,7 @@ ujobs_match_waits(const int64 *job_ids, int n, TimestampTz now)
 
 	ujobs_identity_enter(&identity);
 	bind_ids(&args, job_ids, n);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
 	return match(UJOBS_SQL_MATCH_WAITS, &identity, &args);
 }
 
@@ -97,8 +97,8 @@ ujobs_match_all(TimestampTz now, TransactionId writer)
 	UjobsArgs	args = {0};
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	ujobs_bind_maybe(&args, TransactionIdGetDatum(writer));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	ujobs_query_bind_maybe(&args, TransactionIdGetDatum(writer));
 	return match(UJOBS_SQL_MATCH_ALL, &identity, &args);
 }
 
@@ -112,16 +112,16 @@ ujobs_match_children(const int64 *job_ids, int n, int *n_children)
 
 	ujobs_identity_enter(&identity);
 	if (job_ids == NULL)
-		result = ujobs_query_run(ujobs_statement(UJOBS_SQL_MATCH_ALL_CHILDREN), NULL);
+		result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_MATCH_ALL_CHILDREN), NULL);
 	else
 	{
 		bind_ids(&args, job_ids, n);
-		result = ujobs_query_run(ujobs_statement(UJOBS_SQL_MATCH_CHILDREN), &args);
+		result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_MATCH_CHILDREN), &args);
 	}
 	*n_children = (int) result.rows;
 	children = MemoryContextAllocHuge(identity.caller, (result.rows + 1) * sizeof(int64));
 	for (uint64 row = 0; row < result.rows; row++)
-		children[row] = DatumGetInt64(ujobs_result_datum(&result, row, 0));
+		children[row] = DatumGetInt64(ujobs_query_result_datum(&result, row, 0));
 	ujobs_identity_leave(&identity);
 	return children;
 }

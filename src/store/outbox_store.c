@@ -24,7 +24,7 @@ bind_uuids(const pg_uuid_t *ids, int n, UjobsArgs *args)
 
 	for (int i = 0; i < n; i++)
 		values[i] = UUIDPGetDatum(&ids[i]);
-	ujobs_bind_array(args, UUIDOID, values, NULL, n);
+	ujobs_query_bind_array(args, UUIDOID, values, NULL, n);
 }
 
 static void
@@ -34,7 +34,7 @@ bind_payloads(Jsonb *const *payloads, int n, UjobsArgs *args)
 
 	for (int i = 0; i < n; i++)
 		values[i] = JsonbPGetDatum(payloads[i]);
-	ujobs_bind_array(args, JSONBOID, values, NULL, n);
+	ujobs_query_bind_array(args, JSONBOID, values, NULL, n);
 }
 
 int64
@@ -48,22 +48,22 @@ ujobs_outbox_write(const UjobsOutboxMessage *message, Jsonb *const *payloads, co
 	if (n == 0)
 		return 0;
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int32GetDatum(message->sink_id));
-	ujobs_bind(&args, TimestampTzGetDatum(message->created_at));
-	ujobs_bind(&args, ObjectIdGetDatum(message->publisher));
-	ujobs_bind(&args, BoolGetDatum(message->is_job));
+	ujobs_query_bind(&args, Int32GetDatum(message->sink_id));
+	ujobs_query_bind(&args, TimestampTzGetDatum(message->created_at));
+	ujobs_query_bind(&args, ObjectIdGetDatum(message->publisher));
+	ujobs_query_bind(&args, BoolGetDatum(message->is_job));
 	if (n > 1)
 		bind_uuids(ids, n, &args);
 	else
-		ujobs_bind_maybe(&args, ids == NULL ? (Datum) 0 : UUIDPGetDatum(&ids[0]));
-	ujobs_bind_text(&args, message->topic);
-	ujobs_bind_text(&args, message->key);
-	ujobs_bind_jsonb(&args, message->headers);
+		ujobs_query_bind_maybe(&args, ids == NULL ? (Datum) 0 : UUIDPGetDatum(&ids[0]));
+	ujobs_query_bind_text(&args, message->topic);
+	ujobs_query_bind_text(&args, message->key);
+	ujobs_query_bind_jsonb(&args, message->headers);
 	if (n > 1)
 		bind_payloads(payloads, n, &args);
 	else
-		ujobs_bind_jsonb(&args, payloads[0]);
-	result = ujobs_query_run(ujobs_statement(n > 1 ? UJOBS_SQL_OUTBOX_WRITE_MANY : UJOBS_SQL_OUTBOX_WRITE), &args);
+		ujobs_query_bind_jsonb(&args, payloads[0]);
+	result = ujobs_query_run(ujobs_catalogue_statement(n > 1 ? UJOBS_SQL_OUTBOX_WRITE_MANY : UJOBS_SQL_OUTBOX_WRITE), &args);
 	if (result.rows != (uint64) n)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -71,7 +71,7 @@ ujobs_outbox_write(const UjobsOutboxMessage *message, Jsonb *const *payloads, co
 				 errhint("Define it again with ujobs.define_sink.")));
 	for (uint64 row = 0; row < result.rows; row++)
 	{
-		int64		id = DatumGetInt64(ujobs_result_datum(&result, row, 0));
+		int64		id = DatumGetInt64(ujobs_query_result_datum(&result, row, 0));
 
 		if (row == 0)
 			ujobs_wakeup_note_outbox(id);
@@ -95,9 +95,9 @@ ujobs_outbox_delivered(const int64 *ids, int n, TimestampTz now)
 	values = palloc(n * sizeof(Datum));
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(ids[i]);
-	ujobs_bind_array(&args, INT8OID, values, NULL, n);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	moved = (int64) ujobs_query_run(ujobs_statement(UJOBS_SQL_OUTBOX_DELIVERED), &args).rows;
+	ujobs_query_bind_array(&args, INT8OID, values, NULL, n);
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	moved = (int64) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_OUTBOX_DELIVERED), &args).rows;
 	ujobs_identity_leave(&identity);
 	return moved;
 }
@@ -124,20 +124,20 @@ ujobs_outbox_failed(const UjobsOutboxFailure *failures, int n)
 	values = palloc(n * sizeof(Datum));
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(failures[i].id);
-	ujobs_bind_array(&args, INT8OID, values, NULL, n);
+	ujobs_query_bind_array(&args, INT8OID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 		values[i] = Int32GetDatum(failures[i].attempts);
-	ujobs_bind_array(&args, INT4OID, values, NULL, n);
+	ujobs_query_bind_array(&args, INT4OID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 		values[i] = TimestampTzGetDatum(failures[i].due_at);
-	ujobs_bind_array(&args, TIMESTAMPTZOID, values, NULL, n);
+	ujobs_query_bind_array(&args, TIMESTAMPTZOID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 		values[i] = BoolGetDatum(failures[i].parked);
-	ujobs_bind_array(&args, BOOLOID, values, NULL, n);
+	ujobs_query_bind_array(&args, BOOLOID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 		values[i] = error_text(failures[i].error);
-	ujobs_bind_array(&args, TEXTOID, values, NULL, n);
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_OUTBOX_FAILED), &args);
+	ujobs_query_bind_array(&args, TEXTOID, values, NULL, n);
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_OUTBOX_FAILED), &args);
 	ujobs_identity_leave(&identity);
 }
 
@@ -149,8 +149,8 @@ where_else(int64 id)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int64GetDatum(id));
-	return ujobs_query_run(ujobs_statement(UJOBS_SQL_OUTBOX_WAS_PUBLISHED), &args).rows > 0
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	return ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_OUTBOX_WAS_PUBLISHED), &args).rows > 0
 		? UJOBS_OUTBOX_PUBLISHED : UJOBS_OUTBOX_UNKNOWN;
 }
 
@@ -162,7 +162,7 @@ change(UjobsStatementId statement, UjobsArgs *args, int64 id)
 	UjobsOutboxFound found = UJOBS_OUTBOX_DONE;
 
 	ujobs_identity_enter(&identity);
-	if (ujobs_query_run(ujobs_statement(statement), args).rows == 0)
+	if (ujobs_query_run(ujobs_catalogue_statement(statement), args).rows == 0)
 		found = where_else(id);
 	ujobs_identity_leave(&identity);
 	if (found == UJOBS_OUTBOX_DONE)
@@ -175,8 +175,8 @@ ujobs_outbox_retry(int64 id, TimestampTz now)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int64GetDatum(id));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
+	ujobs_query_bind(&args, Int64GetDatum(id));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
 	return change(UJOBS_SQL_OUTBOX_RETRY, &args, id);
 }
 
@@ -185,6 +185,6 @@ ujobs_outbox_skip(int64 id)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int64GetDatum(id));
+	ujobs_query_bind(&args, Int64GetDatum(id));
 	return change(UJOBS_SQL_OUTBOX_SKIP, &args, id);
 }

@@ -20,18 +20,18 @@ utf8(char *text)
 static void
 decode(const UjobsResult *r, uint64 i, MemoryContext into, UjobsRelayRow *row)
 {
-	row->id = DatumGetInt64(ujobs_result_datum(r, i, 0));
-	row->due_at = DatumGetTimestampTz(ujobs_result_datum(r, i, 1));
-	row->ready = DatumGetBool(ujobs_result_datum(r, i, 2));
-	row->key = utf8(ujobs_result_text(r, i, 7, into));
+	row->id = DatumGetInt64(ujobs_query_result_datum(r, i, 0));
+	row->due_at = DatumGetTimestampTz(ujobs_query_result_datum(r, i, 1));
+	row->ready = DatumGetBool(ujobs_query_result_datum(r, i, 2));
+	row->key = utf8(ujobs_query_result_text(r, i, 7, into));
 	if (!row->ready)
 		return;
-	row->attempts = DatumGetInt32(ujobs_result_datum(r, i, 3));
-	row->is_job = DatumGetBool(ujobs_result_datum(r, i, 4));
-	strlcpy(row->message_id, ujobs_result_text(r, i, 5, into), UJOBS_UUID_TEXT);
-	row->topic = utf8(ujobs_result_text(r, i, 6, into));
-	row->headers = ujobs_result_jsonb(r, i, 8, into);
-	row->payload = utf8(ujobs_result_text(r, i, 9, into));
+	row->attempts = DatumGetInt32(ujobs_query_result_datum(r, i, 3));
+	row->is_job = DatumGetBool(ujobs_query_result_datum(r, i, 4));
+	strlcpy(row->message_id, ujobs_query_result_text(r, i, 5, into), UJOBS_UUID_TEXT);
+	row->topic = utf8(ujobs_query_result_text(r, i, 6, into));
+	row->headers = ujobs_query_result_jsonb(r, i, 8, into);
+	row->payload = utf8(ujobs_query_result_text(r, i, 9, into));
 	row->payload_size = strlen(row->payload);
 }
 
@@ -56,13 +56,13 @@ ujobs_relay_read(const UjobsRelayRead *read, UjobsRelayRow **rows)
 	int			n;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int32GetDatum(read->sink_id));
-	ujobs_bind(&args, Int64GetDatum(read->after));
-	ujobs_bind(&args, Int64GetDatum(read->floor));
-	ujobs_bind(&args, TimestampTzGetDatum(read->now));
-	ujobs_bind(&args, Int64GetDatum(read->max));
-	ujobs_bind(&args, Int64GetDatum(read->budget));
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_RELAY_READ), &args);
+	ujobs_query_bind(&args, Int32GetDatum(read->sink_id));
+	ujobs_query_bind(&args, Int64GetDatum(read->after));
+	ujobs_query_bind(&args, Int64GetDatum(read->floor));
+	ujobs_query_bind(&args, TimestampTzGetDatum(read->now));
+	ujobs_query_bind(&args, Int64GetDatum(read->max));
+	ujobs_query_bind(&args, Int64GetDatum(read->budget));
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_RELAY_READ), &args);
 	n = decode_all(&result, identity.caller, rows);
 	ujobs_identity_leave(&identity);
 	return n;
@@ -86,12 +86,12 @@ ujobs_relay_read_keys(const UjobsRelayRead *read, const char *const *keys, int n
 	values = palloc(Max(n, 1) * sizeof(Datum));
 	for (int i = 0; i < n; i++)
 		values[i] = from_utf8(keys[i]);
-	ujobs_bind(&args, Int32GetDatum(read->sink_id));
-	ujobs_bind(&args, Int64GetDatum(read->floor));
-	ujobs_bind(&args, TimestampTzGetDatum(read->now));
-	ujobs_bind(&args, Int64GetDatum(read->budget));
-	ujobs_bind_array(&args, TEXTOID, values, NULL, n);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_RELAY_READ_KEYS), &args);
+	ujobs_query_bind(&args, Int32GetDatum(read->sink_id));
+	ujobs_query_bind(&args, Int64GetDatum(read->floor));
+	ujobs_query_bind(&args, TimestampTzGetDatum(read->now));
+	ujobs_query_bind(&args, Int64GetDatum(read->budget));
+	ujobs_query_bind_array(&args, TEXTOID, values, NULL, n);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_RELAY_READ_KEYS), &args);
 	n = decode_all(&result, identity.caller, rows);
 	ujobs_identity_leave(&identity);
 	return n;
@@ -106,11 +106,11 @@ ujobs_relay_room(const char *queue, int64 max, TimestampTz now)
 	int64		room;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind_text(&args, queue);
-	ujobs_bind(&args, Int64GetDatum(max));
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_RELAY_ROOM), &args);
-	room = result.rows == 0 ? 0 : DatumGetInt64(ujobs_result_datum(&result, 0, 0));
+	ujobs_query_bind_text(&args, queue);
+	ujobs_query_bind(&args, Int64GetDatum(max));
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_RELAY_ROOM), &args);
+	room = result.rows == 0 ? 0 : DatumGetInt64(ujobs_query_result_datum(&result, 0, 0));
 	ujobs_identity_leave(&identity);
 	return room;
 }

@@ -11,12 +11,12 @@
 static void
 decode(const UjobsResult *r, uint64 row, MemoryContext into, UjobsSink *sink)
 {
-	sink->id = DatumGetInt32(ujobs_result_datum(r, row, 0));
-	sink->revision = DatumGetInt32(ujobs_result_datum(r, row, 1));
-	sink->name = ujobs_result_text(r, row, 2, into);
-	sink->kind = ujobs_result_text(r, row, 3, into);
-	sink->options = ujobs_result_jsonb(r, row, 4, into);
-	sink->secret = ujobs_result_jsonb(r, row, 5, into);
+	sink->id = DatumGetInt32(ujobs_query_result_datum(r, row, 0));
+	sink->revision = DatumGetInt32(ujobs_query_result_datum(r, row, 1));
+	sink->name = ujobs_query_result_text(r, row, 2, into);
+	sink->kind = ujobs_query_result_text(r, row, 3, into);
+	sink->options = ujobs_query_result_jsonb(r, row, 4, into);
+	sink->secret = ujobs_query_result_jsonb(r, row, 5, into);
 }
 
 UjobsSink *
@@ -27,7 +27,7 @@ ujobs_sink_list(int *n)
 	UjobsSink  *sinks;
 
 	ujobs_identity_enter(&identity);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_SINK_LIST), NULL);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_SINK_LIST), NULL);
 	*n = (int) result.rows;
 	sinks = MemoryContextAllocZero(identity.caller, Max(*n, 1) * sizeof(UjobsSink));
 	for (int i = 0; i < *n; i++)
@@ -45,8 +45,8 @@ ujobs_sink_find(const char *name, bool lock)
 	UjobsSink  *sink = NULL;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind_text(&args, name);
-	result = ujobs_query_run(ujobs_statement(lock ? UJOBS_SQL_SINK_LOCK : UJOBS_SQL_SINK_BY_NAME), &args);
+	ujobs_query_bind_text(&args, name);
+	result = ujobs_query_run(ujobs_catalogue_statement(lock ? UJOBS_SQL_SINK_LOCK : UJOBS_SQL_SINK_BY_NAME), &args);
 	if (result.rows > 0)
 	{
 		sink = MemoryContextAllocZero(identity.caller, sizeof(UjobsSink));
@@ -63,7 +63,7 @@ ujobs_sink_any(void)
 	bool		any;
 
 	ujobs_identity_enter(&identity);
-	any = ujobs_query_run(ujobs_statement(UJOBS_SQL_SINK_ANY), NULL).rows > 0;
+	any = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_SINK_ANY), NULL).rows > 0;
 	ujobs_identity_leave(&identity);
 	return any;
 }
@@ -77,12 +77,12 @@ ujobs_sink_insert(const char *name, const char *kind, Jsonb *options, TimestampT
 	int32		id;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind_text(&args, name);
-	ujobs_bind_text(&args, kind);
-	ujobs_bind_jsonb(&args, options);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_SINK_INSERT), &args);
-	id = result.rows == 0 ? 0 : DatumGetInt32(ujobs_result_datum(&result, 0, 0));
+	ujobs_query_bind_text(&args, name);
+	ujobs_query_bind_text(&args, kind);
+	ujobs_query_bind_jsonb(&args, options);
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_SINK_INSERT), &args);
+	id = result.rows == 0 ? 0 : DatumGetInt32(ujobs_query_result_datum(&result, 0, 0));
 	ujobs_identity_leave(&identity);
 	return id;
 }
@@ -93,7 +93,7 @@ run_with(UjobsStatementId statement, UjobsArgs *args)
 	UjobsIdentity identity;
 
 	ujobs_identity_enter(&identity);
-	(void) ujobs_query_run(ujobs_statement(statement), args);
+	(void) ujobs_query_run(ujobs_catalogue_statement(statement), args);
 	ujobs_identity_leave(&identity);
 }
 
@@ -102,9 +102,9 @@ ujobs_sink_change(int32 id, const char *kind, Jsonb *options)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	ujobs_bind_text(&args, kind);
-	ujobs_bind_jsonb(&args, options);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind_text(&args, kind);
+	ujobs_query_bind_jsonb(&args, options);
 	run_with(UJOBS_SQL_SINK_UPDATE, &args);
 }
 
@@ -113,8 +113,8 @@ ujobs_sink_set_secret(int32 id, Jsonb *secret)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	ujobs_bind_jsonb(&args, secret);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind_jsonb(&args, secret);
 	run_with(UJOBS_SQL_SINK_SET_SECRET, &args);
 }
 
@@ -133,10 +133,10 @@ ujobs_sink_user(int32 id)
 	char	   *user = NULL;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind(&args, Int32GetDatum(id));
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_SINK_USER), &args);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_SINK_USER), &args);
 	if (result.rows > 0)
-		user = ujobs_result_text(&result, 0, 0, identity.caller);
+		user = ujobs_query_result_text(&result, 0, 0, identity.caller);
 	ujobs_identity_leave(&identity);
 	return user;
 }
@@ -146,7 +146,7 @@ ujobs_sink_delete(int32 id)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind(&args, Int32GetDatum(id));
 	run_with(UJOBS_SQL_SINK_DELETE, &args);
 }
 
@@ -155,44 +155,44 @@ ujobs_sink_set_status(int32 id, const char *error, TimestampTz now, TimestampTz 
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	ujobs_bind_text(&args, error);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	ujobs_bind(&args, TimestampTzGetDatum(next_try_at));
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind_text(&args, error);
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	ujobs_query_bind(&args, TimestampTzGetDatum(next_try_at));
 	run_with(UJOBS_SQL_SINK_SET_STATUS, &args);
 }
 
 /* ---- queues ---- */
 
 UjobsConsumer *
-ujobs_consumer_list(int *n)
+ujobs_sink_consumers(int *n)
 {
 	UjobsIdentity identity;
 	UjobsResult result;
 	UjobsConsumer *consumers;
 
 	ujobs_identity_enter(&identity);
-	result = ujobs_query_run(ujobs_statement(UJOBS_SQL_CONSUMER_LIST), NULL);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONSUMER_LIST), NULL);
 	*n = (int) result.rows;
 	consumers = MemoryContextAllocZero(identity.caller, Max(*n, 1) * sizeof(UjobsConsumer));
 	for (int i = 0; i < *n; i++)
 	{
-		consumers[i].queue = ujobs_result_text(&result, i, 0, identity.caller);
-		consumers[i].sink_id = DatumGetInt32(ujobs_result_datum(&result, i, 1));
-		consumers[i].enabled = DatumGetBool(ujobs_result_datum(&result, i, 2));
+		consumers[i].queue = ujobs_query_result_text(&result, i, 0, identity.caller);
+		consumers[i].sink_id = DatumGetInt32(ujobs_query_result_datum(&result, i, 1));
+		consumers[i].enabled = DatumGetBool(ujobs_query_result_datum(&result, i, 2));
 	}
 	ujobs_identity_leave(&identity);
 	return consumers;
 }
 
 void
-ujobs_consumer_set(const char *queue, int32 sink_id, bool enabled)
+ujobs_sink_set_consumer(const char *queue, int32 sink_id, bool enabled)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind_text(&args, queue);
-	ujobs_bind(&args, Int32GetDatum(sink_id));
-	ujobs_bind(&args, BoolGetDatum(enabled));
+	ujobs_query_bind_text(&args, queue);
+	ujobs_query_bind(&args, Int32GetDatum(sink_id));
+	ujobs_query_bind(&args, BoolGetDatum(enabled));
 	run_with(UJOBS_SQL_CONSUMER_SET, &args);
 }
 
@@ -201,8 +201,8 @@ ujobs_sink_drive_queue(const char *queue, const char *driver, int32 sink_id)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind_text(&args, queue);
-	ujobs_bind_text(&args, driver);
-	ujobs_bind_maybe(&args, Int32GetDatum(sink_id));
+	ujobs_query_bind_text(&args, queue);
+	ujobs_query_bind_text(&args, driver);
+	ujobs_query_bind_maybe(&args, Int32GetDatum(sink_id));
 	run_with(UJOBS_SQL_SINK_DRIVE_QUEUE, &args);
 }

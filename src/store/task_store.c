@@ -22,22 +22,22 @@ static void
 decode(const UjobsResult *r, uint64 row, MemoryContext into, UjobsTask *task)
 {
 	memset(task, 0, sizeof(*task));
-	task->id = DatumGetInt32(ujobs_result_datum(r, row, 0));
-	task->revision = DatumGetInt32(ujobs_result_datum(r, row, 1));
-	task->name = ujobs_result_text(r, row, 2, into);
-	task->owner = DatumGetObjectId(ujobs_result_datum(r, row, 3));
-	task->owner_name = ujobs_result_text(r, row, 4, into);
-	task->cron = ujobs_result_text(r, row, 5, into);
-	task->tz = ujobs_result_text(r, row, 6, into);
-	task->enqueue = ujobs_result_jsonb(r, row, 7, into);
-	task->enqueue_fn = ujobs_result_text(r, row, 8, into);
-	(void) ujobs_task_catch_up_read(ujobs_result_text(r, row, 9, into), &task->catch_up);
-	task->max_catch_up = DatumGetInt32(ujobs_result_datum(r, row, 10));
-	task->enabled = DatumGetBool(ujobs_result_datum(r, row, 11));
-	task->paused = DatumGetBool(ujobs_result_datum(r, row, 12));
-	task->description = ujobs_result_text(r, row, 13, into);
-	task->watermark = DatumGetTimestampTz(ujobs_result_datum(r, row, 14));
-	task->broken = ujobs_result_text(r, row, 15, into);
+	task->id = DatumGetInt32(ujobs_query_result_datum(r, row, 0));
+	task->revision = DatumGetInt32(ujobs_query_result_datum(r, row, 1));
+	task->name = ujobs_query_result_text(r, row, 2, into);
+	task->owner = DatumGetObjectId(ujobs_query_result_datum(r, row, 3));
+	task->owner_name = ujobs_query_result_text(r, row, 4, into);
+	task->cron = ujobs_query_result_text(r, row, 5, into);
+	task->tz = ujobs_query_result_text(r, row, 6, into);
+	task->enqueue = ujobs_query_result_jsonb(r, row, 7, into);
+	task->enqueue_fn = ujobs_query_result_text(r, row, 8, into);
+	(void) ujobs_task_catch_up_read(ujobs_query_result_text(r, row, 9, into), &task->catch_up);
+	task->max_catch_up = DatumGetInt32(ujobs_query_result_datum(r, row, 10));
+	task->enabled = DatumGetBool(ujobs_query_result_datum(r, row, 11));
+	task->paused = DatumGetBool(ujobs_query_result_datum(r, row, 12));
+	task->description = ujobs_query_result_text(r, row, 13, into);
+	task->watermark = DatumGetTimestampTz(ujobs_query_result_datum(r, row, 14));
+	task->broken = ujobs_query_result_text(r, row, 15, into);
 }
 
 bool
@@ -48,8 +48,8 @@ ujobs_task_find(const char *name, UjobsTask *task)
 	UjobsResult r;
 
 	ujobs_identity_enter(&identity);
-	ujobs_bind_text(&args, name);
-	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_TASK_BY_NAME), &args);
+	ujobs_query_bind_text(&args, name);
+	r = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_BY_NAME), &args);
 	if (r.rows > 0)
 		decode(&r, 0, identity.caller, task);
 	ujobs_identity_leave(&identity);
@@ -62,8 +62,8 @@ ujobs_task_lock(UjobsIdentity *identity, const char *name, UjobsTask *task)
 	UjobsArgs	args = {0};
 	UjobsResult r;
 
-	ujobs_bind_text(&args, name);
-	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_TASK_LOCK), &args);
+	ujobs_query_bind_text(&args, name);
+	r = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_LOCK), &args);
 	if (r.rows > 0)
 		decode(&r, 0, identity->caller, task);
 	return r.rows > 0;
@@ -73,16 +73,16 @@ ujobs_task_lock(UjobsIdentity *identity, const char *name, UjobsTask *task)
 static void
 bind_options(UjobsArgs *args, const UjobsTask *task)
 {
-	ujobs_bind_text(args, task->cron);
-	ujobs_bind_text(args, task->tz);
-	ujobs_bind_jsonb(args, task->enqueue);
-	ujobs_bind_text(args, task->enqueue_fn);
-	ujobs_bind_text(args, ujobs_task_catch_up_name(task->catch_up));
-	ujobs_bind(args, Int32GetDatum(task->max_catch_up));
-	ujobs_bind(args, BoolGetDatum(task->enabled));
-	ujobs_bind(args, BoolGetDatum(task->paused));
-	ujobs_bind_text(args, task->description);
-	ujobs_bind(args, TimestampTzGetDatum(task->watermark));
+	ujobs_query_bind_text(args, task->cron);
+	ujobs_query_bind_text(args, task->tz);
+	ujobs_query_bind_jsonb(args, task->enqueue);
+	ujobs_query_bind_text(args, task->enqueue_fn);
+	ujobs_query_bind_text(args, ujobs_task_catch_up_name(task->catch_up));
+	ujobs_query_bind(args, Int32GetDatum(task->max_catch_up));
+	ujobs_query_bind(args, BoolGetDatum(task->enabled));
+	ujobs_query_bind(args, BoolGetDatum(task->paused));
+	ujobs_query_bind_text(args, task->description);
+	ujobs_query_bind(args, TimestampTzGetDatum(task->watermark));
 }
 
 bool
@@ -91,11 +91,11 @@ ujobs_task_insert(const UjobsTask *task)
 	UjobsArgs	args = {0};
 
 	bind_options(&args, task);
-	ujobs_bind_text(&args, task->name);
-	ujobs_bind(&args, ObjectIdGetDatum(task->owner));
-	ujobs_bind(&args, DirectFunctionCall1(namein, CStringGetDatum(task->owner_name)));
-	ujobs_bind(&args, TimestampTzGetDatum(GetCurrentTimestamp()));
-	return ujobs_query_run(ujobs_statement(UJOBS_SQL_TASK_INSERT), &args).rows == 1;
+	ujobs_query_bind_text(&args, task->name);
+	ujobs_query_bind(&args, ObjectIdGetDatum(task->owner));
+	ujobs_query_bind(&args, DirectFunctionCall1(namein, CStringGetDatum(task->owner_name)));
+	ujobs_query_bind(&args, TimestampTzGetDatum(GetCurrentTimestamp()));
+	return ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_INSERT), &args).rows == 1;
 }
 
 void
@@ -104,8 +104,8 @@ ujobs_task_update(int32 id, const UjobsTask *task)
 	UjobsArgs	args = {0};
 
 	bind_options(&args, task);
-	ujobs_bind(&args, Int32GetDatum(id));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_TASK_UPDATE), &args);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_UPDATE), &args);
 }
 
 void
@@ -113,10 +113,10 @@ ujobs_task_set_paused(int32 id, bool paused, TimestampTz watermark)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	ujobs_bind(&args, BoolGetDatum(paused));
-	ujobs_bind(&args, TimestampTzGetDatum(watermark));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_TASK_SET_PAUSED), &args);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind(&args, BoolGetDatum(paused));
+	ujobs_query_bind(&args, TimestampTzGetDatum(watermark));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_SET_PAUSED), &args);
 }
 
 void
@@ -124,8 +124,8 @@ ujobs_task_delete(int32 id)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_TASK_DELETE), &args);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_DELETE), &args);
 }
 
 void
@@ -141,14 +141,14 @@ ujobs_task_note_changed(void)
 int
 ujobs_task_list(UjobsIdentity *identity, UjobsTaskStamp **stamps)
 {
-	UjobsResult r = ujobs_query_run(ujobs_statement(UJOBS_SQL_TASK_LIST), NULL);
+	UjobsResult r = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_LIST), NULL);
 
 	*stamps = MemoryContextAllocHuge(identity->caller, (r.rows + 1) * sizeof(UjobsTaskStamp));
 	for (uint64 i = 0; i < r.rows; i++)
 	{
-		(*stamps)[i].id = DatumGetInt32(ujobs_result_datum(&r, i, 0));
-		(*stamps)[i].revision = DatumGetInt32(ujobs_result_datum(&r, i, 1));
-		(*stamps)[i].watermark = DatumGetTimestampTz(ujobs_result_datum(&r, i, 2));
+		(*stamps)[i].id = DatumGetInt32(ujobs_query_result_datum(&r, i, 0));
+		(*stamps)[i].revision = DatumGetInt32(ujobs_query_result_datum(&r, i, 1));
+		(*stamps)[i].watermark = DatumGetTimestampTz(ujobs_query_result_datum(&r, i, 2));
 	}
 	return (int) r.rows;
 }
@@ -162,8 +162,8 @@ ujobs_task_fetch(UjobsIdentity *identity, const int32 *ids, int n, UjobsTask **t
 
 	for (int i = 0; i < n; i++)
 		values[i] = Int32GetDatum(ids[i]);
-	ujobs_bind_array(&args, INT4OID, values, NULL, n);
-	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_TASK_FETCH), &args);
+	ujobs_query_bind_array(&args, INT4OID, values, NULL, n);
+	r = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_FETCH), &args);
 	*tasks = MemoryContextAllocHuge(identity->caller, (r.rows + 1) * sizeof(UjobsTask));
 	for (uint64 i = 0; i < r.rows; i++)
 		decode(&r, i, identity->caller, &(*tasks)[i]);
@@ -178,25 +178,25 @@ bind_steps(UjobsArgs *args, const UjobsTaskStep *steps, int n)
 
 	for (int i = 0; i < n; i++)
 		values[i] = Int32GetDatum(steps[i].id);
-	ujobs_bind_array(args, INT4OID, values, NULL, n);
+	ujobs_query_bind_array(args, INT4OID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 		values[i] = Int32GetDatum(steps[i].revision);
-	ujobs_bind_array(args, INT4OID, values, NULL, n);
+	ujobs_query_bind_array(args, INT4OID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 		values[i] = TimestampTzGetDatum(steps[i].known);
-	ujobs_bind_array(args, TIMESTAMPTZOID, values, NULL, n);
+	ujobs_query_bind_array(args, TIMESTAMPTZOID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 		values[i] = TimestampTzGetDatum(steps[i].watermark);
-	ujobs_bind_array(args, TIMESTAMPTZOID, values, NULL, n);
+	ujobs_query_bind_array(args, TIMESTAMPTZOID, values, NULL, n);
 	for (int i = 0; i < n; i++)
 	{
 		nulls[i] = steps[i].last == DT_NOBEGIN;
 		values[i] = TimestampTzGetDatum(steps[i].last);
 	}
-	ujobs_bind_array(args, TIMESTAMPTZOID, values, nulls, n);
+	ujobs_query_bind_array(args, TIMESTAMPTZOID, values, nulls, n);
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(steps[i].dropped);
-	ujobs_bind_array(args, INT8OID, values, NULL, n);
+	ujobs_query_bind_array(args, INT8OID, values, NULL, n);
 }
 
 void
@@ -210,10 +210,10 @@ ujobs_task_advance(UjobsTaskStep *steps, int n, TimestampTz now)
 	if (n == 0)
 		return;
 	bind_steps(&args, steps, n);
-	ujobs_bind(&args, TimestampTzGetDatum(now));
-	r = ujobs_query_run(ujobs_statement(UJOBS_SQL_TASK_ADVANCE), &args);
+	ujobs_query_bind(&args, TimestampTzGetDatum(now));
+	r = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_ADVANCE), &args);
 	for (uint64 row = 0; row < r.rows; row++)
-		steps[DatumGetInt64(ujobs_result_datum(&r, row, 0)) - 1].taken = true;
+		steps[DatumGetInt64(ujobs_query_result_datum(&r, row, 0)) - 1].taken = true;
 }
 
 void
@@ -221,8 +221,8 @@ ujobs_task_set_broken(int32 id, int32 revision, const char *broken)
 {
 	UjobsArgs	args = {0};
 
-	ujobs_bind(&args, Int32GetDatum(id));
-	ujobs_bind(&args, Int32GetDatum(revision));
-	ujobs_bind_text(&args, broken);
-	(void) ujobs_query_run(ujobs_statement(UJOBS_SQL_TASK_SET_BROKEN), &args);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind(&args, Int32GetDatum(revision));
+	ujobs_query_bind_text(&args, broken);
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_SET_BROKEN), &args);
 }

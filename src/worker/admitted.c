@@ -11,7 +11,7 @@
 
 /* None of them can run; each has its own attempts to keep. */
 static void
-settle_all(List *jobs, UjobsCourse *course)
+settle_all(List *jobs, UjobsExecutionPlan *course)
 {
 	UjobsIdentity identity;
 	UjobsVerdict verdict;
@@ -19,7 +19,7 @@ settle_all(List *jobs, UjobsCourse *course)
 
 	foreach(lc, jobs)
 	{
-		if (ujobs_course_plan(lfirst(lc), course, &verdict) != UJOBS_COURSE_SETTLE)
+		if (ujobs_execution_plan_plan(lfirst(lc), course, &verdict) != UJOBS_EXECUTION_SETTLE)
 			continue;
 		ujobs_identity_enter(&identity);
 		(void) ujobs_job_settle(lfirst(lc), &verdict, GetCurrentTimestamp());
@@ -38,18 +38,18 @@ offer_all(List *jobs)
 }
 
 bool
-ujobs_admitted_plan(List *jobs, UjobsCourse *course)
+ujobs_admitted_plan(List *jobs, UjobsExecutionPlan *course)
 {
 	UjobsVerdict verdict;
 
-	switch (ujobs_course_plan(linitial(jobs), course, &verdict))
+	switch (ujobs_execution_plan_plan(linitial(jobs), course, &verdict))
 	{
-		case UJOBS_COURSE_RUN:
+		case UJOBS_EXECUTION_RUN:
 			return true;
-		case UJOBS_COURSE_SETTLE:
+		case UJOBS_EXECUTION_SETTLE:
 			settle_all(jobs, course);
 			break;
-		case UJOBS_COURSE_FOREIGN:
+		case UJOBS_EXECUTION_FOREIGN:
 			offer_all(jobs);
 			break;
 	}

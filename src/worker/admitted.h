@@ -8,12 +8,12 @@
 #define UJOBS_WORKER_ADMITTED_H
 
 #include "core/slot.h"
-#include "run/course.h"
+#include "run/execution_plan.h"
 
 /* UjobsJob * of those that may run now, their attempt counted; the others were changed since. */
 extern List *ujobs_admitted_fetch(const UjobsTicket *tickets, int n);
 
 /* Can these jobs, all of one definition, run here?  If not they are dealt with. */
-extern bool ujobs_admitted_plan(List *jobs, UjobsCourse *course);
+extern bool ujobs_admitted_plan(List *jobs, UjobsExecutionPlan *course);
 
 #endif							/* UJOBS_WORKER_ADMITTED_H */

@@ -23,12 +23,12 @@
 #include "core/engine.h"
 #include "core/error.h"
 #include "core/guc.h"
-#include "core/inside.h"
-#include "core/observe.h"
+#include "core/in_job.h"
+#include "core/session_stats.h"
 #include "core/slot.h"
 #include "core/wakeup.h"
 #include "run/attempt.h"
-#include "run/course.h"
+#include "run/execution_plan.h"
 #include "run/defaults.h"
 #include "run/interrupt.h"
 #include "run/session.h"
@@ -37,7 +37,7 @@
 #include "store/definition_store.h"
 #include "worker/admitted.h"
 #include "worker/executor.h"
-#include "worker/lesson.h"
+#include "worker/batch_pace.h"
 #include "worker/worker.h"
 
 /* The process's state: one executor per process. */
@@ -144,16 +144,16 @@ follow_synchronous_commit(void)
 }
 
 static void
-show_activity(const UjobsJob *job, const UjobsCourse *course)
+show_activity(const UjobsJob *job, const UjobsExecutionPlan *course)
 {
 	char		text[NAMEDATALEN * 3];
 
 	snprintf(text, sizeof(text), "ujobs: job " INT64_FORMAT " %s", job->id, course->name);
-	ujobs_observe_activity(text);
+	ujobs_session_stats_activity(text);
 }
 
 static void
-log_if_slow(const UjobsJob *job, const UjobsCourse *course)
+log_if_slow(const UjobsJob *job, const UjobsExecutionPlan *course)
 {
 	long		ms;
 
@@ -167,7 +167,7 @@ log_if_slow(const UjobsJob *job, const UjobsCourse *course)
 
 /* The handler returned: did it go on after something that should have ended it? */
 static void
-check_end(const UjobsCourse *course)
+check_end(const UjobsExecutionPlan *course)
 {
 	ujobs_interrupt_stop();
 	if (course->handler.kind == UJOBS_KIND_DURABLE)
@@ -177,7 +177,7 @@ check_end(const UjobsCourse *course)
 }
 
 static Jsonb *
-run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
+run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsExecutionPlan *course)
 {
 	UjobsSession session;
 	Jsonb	   *result;
@@ -195,9 +195,9 @@ run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 
 	MemoryContextReset(executor.job_memory);
 	MemoryContextSwitchTo(executor.job_memory);
-	ujobs_inside_enter();
+	ujobs_in_job_enter();
 	result = ujobs_attempt_call(&course->handler, job->input, UJOBS_CALL_TOP, executor.run);
-	ujobs_inside_leave();
+	ujobs_in_job_leave();
 	MemoryContextSwitchTo(executor.run);
 
 	check_end(course);
@@ -216,7 +216,7 @@ finish_jobs(UjobsFinish *finish, int n)
 
 /* Atomic: all handlers and the completion in the transaction that fetched them. */
 static void
-run_jobs(List *jobs, const UjobsTicket *tickets, UjobsCourse *course)
+run_jobs(List *jobs, const UjobsTicket *tickets, UjobsExecutionPlan *course)
 {
 	UjobsFinish *finish = palloc0(list_length(jobs) * sizeof(UjobsFinish));
 	ListCell   *lc;
@@ -239,7 +239,7 @@ run_jobs(List *jobs, const UjobsTicket *tickets, UjobsCourse *course)
 
 /* Procedure or command: no snapshot of ours may be active while it commits. */
 static void
-run_committing(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
+run_committing(UjobsJob *job, const UjobsTicket *ticket, UjobsExecutionPlan *course)
 {
 	UjobsFinish finish = {.job = job, .retention = course->retention, .refetch = true};
 
@@ -256,7 +256,7 @@ run_committing(UjobsJob *job, const UjobsTicket *ticket, UjobsCourse *course)
 static void
 run_transaction(const UjobsTicket *tickets, int n)
 {
-	UjobsCourse *course = palloc0(sizeof(UjobsCourse));
+	UjobsExecutionPlan *course = palloc0(sizeof(UjobsExecutionPlan));
 	List	   *jobs;
 
 	follow_synchronous_commit();
@@ -266,7 +266,7 @@ run_transaction(const UjobsTicket *tickets, int n)
 	if (jobs != NIL)
 	{
 		executor.job = linitial(jobs);
-		if (tickets[0].flags & UJOBS_TICKET_BLAME)
+		if (tickets[0].flags & UJOBS_TICKET_GIVE_UP)
 			ereport(ERROR,
 					(errcode(ERRCODE_ADMIN_SHUTDOWN),
 					 errmsg("the executor was terminated each time it ran this job")));
@@ -322,7 +322,7 @@ after_error(ErrorData *error, int n)
 	if (ujobs_interrupt_timed_out())
 		error = ujobs_interrupt_timeout_error();
 	else if (error->sqlerrcode == ERRCODE_QUERY_CANCELED && ujobs_interrupt_was_cancelled() &&
-			 ujobs_lesson_forgive_cancel(job->id))
+			 ujobs_batch_pace_forgive_cancel(job->id))
 	{
 		give_back(job);
 		return;
@@ -352,7 +352,7 @@ execute(const UjobsTicket *tickets, int n)
 		MemoryContextSwitchTo(executor.run);
 		error = CopyErrorData();
 		FlushErrorState();
-		ujobs_inside_leave();
+		ujobs_in_job_leave();
 		ujobs_worker_recover(executor.run);
 	}
 	PG_END_TRY();
@@ -389,12 +389,12 @@ run_next(void)
 	if (!ujobs_slot_peek(executor.area, executor.slot, &next))
 		return false;
 	n = ujobs_slot_take(executor.area, executor.slot, tickets,
-						Min(ujobs_lesson_batch_size(&next), UJOBS_RING_SIZE));
+						Min(ujobs_batch_pace_batch_size(&next), UJOBS_RING_SIZE));
 	if (n == 0)
 		return false;
 	good = execute(tickets, n);
 	if (n > 1)
-		ujobs_lesson_batch_ended(&tickets[0], good, n);
+		ujobs_batch_pace_batch_ended(&tickets[0], good, n);
 	if (good)
 	{
 		done_with(n);
@@ -464,15 +464,15 @@ loop(void)
 			return;
 		if (run_next())
 		{
-			ujobs_observe_report(false);
+			ujobs_session_stats_report(false);
 			idle_since = GetCurrentTimestamp();
-			ujobs_observe_memory(idle_since, ujobs_slot_memory(executor.slot));
+			ujobs_session_stats_memory(idle_since, ujobs_slot_memory(executor.slot));
 			linger = LINGER_US;
 			continue;
 		}
 		(void) ujobs_slot_take(executor.area, executor.slot, NULL, 0);	/* says idle */
-		ujobs_observe_activity(NULL);
-		ujobs_observe_report(true);
+		ujobs_session_stats_activity(NULL);
+		ujobs_session_stats_report(true);
 		leave_at = idle_since + Max((int64) ujobs_guc_worker_idle_timeout * 1000, linger);
 		if (GetCurrentTimestamp() >= leave_at)
 			return;

@@ -25,8 +25,8 @@
 #include "utils/timestamp.h"
 
 #include "core/engine.h"
-#include "core/observe.h"
-#include "core/room.h"
+#include "core/session_stats.h"
+#include "core/capacity.h"
 #include "core/shmem.h"
 #include "core/spawn.h"
 #include "core/guc.h"
@@ -153,24 +153,24 @@ has_room(Known *k, const UjobsEngine *engine)
 {
 	static TimestampTz last_one = 0;
 	TimestampTz now = GetCurrentTimestamp();
-	UjobsRoom	room;
+	UjobsCapacity	room;
 
 	k->not_before = now + ROOM_US;
 	if (engine->no_worker && now - last_one < ROOM_US)
 		return false;
-	room = ujobs_room_ask(UJOBS_ROOM_ENGINE - (engine->scheduler_pid != 0 ? 1 : 0));
-	if (room == UJOBS_ROOM_NONE)
+	room = ujobs_capacity_ask(UJOBS_CAPACITY_ENGINE - (engine->scheduler_pid != 0 ? 1 : 0));
+	if (room == UJOBS_CAPACITY_NONE)
 	{
 		if (!engine->no_worker)
 			complain();			/* else its dispatcher did */
 		k->not_before = now + NO_ROOM_US;
 	}
-	else if (room == UJOBS_ROOM_THERE)
+	else if (room == UJOBS_CAPACITY_THERE)
 	{
 		last_one = now;
 		complained &= !engine->no_worker;
 	}
-	return room == UJOBS_ROOM_THERE;
+	return room == UJOBS_CAPACITY_THERE;
 }
 
 static bool
@@ -181,7 +181,7 @@ start_dispatcher(Known *k, UjobsEngine *engine, TimestampTz now)
 	if (started && !ujobs_spawn_dispatcher(k->database, InvalidFullTransactionId, false))
 	{
 		started = false;
-		k->not_before = now + (ujobs_room_ask(1) == UJOBS_ROOM_NONE ? NO_ROOM_US : ROOM_US);
+		k->not_before = now + (ujobs_capacity_ask(1) == UJOBS_CAPACITY_NONE ? NO_ROOM_US : ROOM_US);
 		complain();
 	}
 	if (!started)

@@ -16,12 +16,12 @@
 
 #include "core/engine.h"
 #include "core/guc.h"
-#include "core/observe.h"
-#include "core/room.h"
+#include "core/session_stats.h"
+#include "core/capacity.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
 #include "model/ring.h"
-#include "store/keeping_store.h"
+#include "store/retention_store.h"
 #include "worker/cron.h"
 #include "worker/expiry.h"
 #include "worker/scheduler.h"
@@ -53,7 +53,7 @@ ujobs_scheduler_ensure(UjobsEngine *of)
 	tried_at = now;
 	ujobs_spawn_describe(&worker, "scheduler", ObjectIdGetDatum(MyDatabaseId));
 	if (!RegisterDynamicBackgroundWorker(&worker, NULL))
-		(void) ujobs_room_ask(1);
+		(void) ujobs_capacity_ask(1);
 }
 
 void
@@ -125,14 +125,14 @@ static bool history_went = true;
 static void
 rotate(TimestampTz now)
 {
-	if (ujobs_keeping_rotate(now))
+	if (ujobs_retention_rotate(now))
 		history_went = true;
 }
 
 static void
 remove_left_steps(TimestampTz now)
 {
-	ujobs_keeping_left_steps();
+	ujobs_retention_left_steps();
 	history_went = false;
 }
 
@@ -140,13 +140,13 @@ static void
 expire_all(TimestampTz now)
 {
 	for (int slot = 0; slot < UJOBS_HISTORY_SLOTS; slot++)
-		ujobs_keeping_expire(slot, now);
+		ujobs_retention_expire(slot, now);
 }
 
 static void
 expire_batch(UjobsKept what, TimestampTz until)
 {
-	more = ujobs_keeping_delete_batch(what, until, ROWS_AT_ONCE) == ROWS_AT_ONCE;
+	more = ujobs_retention_delete_batch(what, until, ROWS_AT_ONCE) == ROWS_AT_ONCE;
 }
 
 static void
@@ -184,7 +184,7 @@ expire_in_batches(const char *what, void (*expire) (TimestampTz now))
 static void
 refresh_names(TimestampTz now)
 {
-	ujobs_keeping_names();
+	ujobs_retention_names();
 }
 
 static void
@@ -227,8 +227,8 @@ ujobs_scheduler_main(Datum arg)
 			continue;
 		}
 		MemoryContextReset(round);
-		ujobs_observe_activity(NULL);
-		ujobs_observe_report(true);
+		ujobs_session_stats_activity(NULL);
+		ujobs_session_stats_report(true);
 		ujobs_worker_wait(ujobs_worker_ms_until(Min(next, house_at)));
 	}
 }

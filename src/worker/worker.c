@@ -22,7 +22,7 @@
 
 #include "core/clock.h"
 #include "core/identity.h"
-#include "core/observe.h"
+#include "core/session_stats.h"
 #include "worker/worker.h"
 
 bool
@@ -109,14 +109,14 @@ after_wait(void)
 void
 ujobs_worker_wait(long timeout_ms)
 {
-	ujobs_observe_wait(timeout_ms);
+	ujobs_session_stats_wait(timeout_ms);
 	after_wait();
 }
 
 void
-ujobs_worker_wait_bell(UjobsBell *bell, long timeout_ms)
+ujobs_worker_wait_pipe(UjobsWakePipe *bell, long timeout_ms)
 {
-	ujobs_bell_wait(bell, timeout_ms);
+	ujobs_wake_pipe_wait(bell, timeout_ms);
 	after_wait();
 }
 

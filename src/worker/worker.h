@@ -11,7 +11,7 @@
 
 #include "datatype/timestamp.h"
 
-#include "core/bell.h"
+#include "core/wake_pipe.h"
 #include "core/engine.h"
 
 /* What RegisterDynamicBackgroundWorker carries to an executor, in bgw_extra. */
@@ -59,7 +59,7 @@ extern void ujobs_worker_settle_session(const char *application_name);
 extern void ujobs_worker_wait(long timeout_ms);
 
 /* The same of a process with threads, which ring the bell. */
-extern void ujobs_worker_wait_bell(UjobsBell *bell, long timeout_ms);
+extern void ujobs_worker_wait_pipe(UjobsWakePipe *bell, long timeout_ms);
 
 /* Milliseconds from now until then, rounded up; 0 when past; at most an hour. */
 extern long ujobs_worker_ms_until(TimestampTz then);

@@ -55,8 +55,8 @@ ujobs_assign_adopt(void)
 void
 ujobs_assign_examine_crash(void)
 {
-	UjobsSuspect suspect[UJOBS_MAX_SUSPECTS];
-	int			n = ujobs_crashmark_suspects(MyDatabaseId, suspect, UJOBS_MAX_SUSPECTS);
+	UjobsCrashedJob suspect[UJOBS_MAX_CRASHED_JOBS];
+	int			n = ujobs_crashmark_jobs(MyDatabaseId, suspect, UJOBS_MAX_CRASHED_JOBS);
 
 	for (int i = 0; i < n; i++)
 		ujobs_crash_guard_examine(&suspect[i], ujobs_outstanding_has(suspect[i].job_id));
@@ -185,7 +185,7 @@ ticket_for(const UjobsTenantQueue *tq, const UjobsHeapItem *item)
 	if (tq->cap != NULL && ujobs_limit_has_rate(tq->cap))
 		ticket.flags |= UJOBS_TICKET_RATED;
 	if (ujobs_outstanding_deaths(item->id) >= UJOBS_MAX_DEATHS)
-		ticket.flags |= UJOBS_TICKET_BLAME;
+		ticket.flags |= UJOBS_TICKET_GIVE_UP;
 	return ticket;
 }
 

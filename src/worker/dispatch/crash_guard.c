@@ -84,7 +84,7 @@ fetch(int64 id)
 }
 
 void
-ujobs_crash_guard_examine(const UjobsSuspect *suspect, bool running)
+ujobs_crash_guard_examine(const UjobsCrashedJob *suspect, bool running)
 {
 	bool		is_cause = suspect->alone || suspect->crashes > (suspect->was_trusted ? 2 : 1);
 	UjobsJob   *job;
@@ -132,7 +132,7 @@ ujobs_crash_guard_add(const UjobsTicket *of, TimestampTz due_at)
 
 	w->ticket = *of;
 	w->ticket.begun = 0;
-	w->ticket.flags = UJOBS_TICKET_SUSPECT | UJOBS_TICKET_WOKEN;	/* it ran, so it may run */
+	w->ticket.flags = UJOBS_TICKET_PROBATION | UJOBS_TICKET_WOKEN;	/* it ran, so it may run */
 	w->ticket.batch = 1;
 	w->due_at = due_at;
 	waiting = lappend(waiting, w);

@@ -22,11 +22,11 @@
 #include "core/engine.h"
 #include "core/guc.h"
 #include "core/identity.h"
-#include "core/observe.h"
+#include "core/session_stats.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
 #include "store/definition_store.h"
-#include "store/home_store.h"
+#include "store/store_identity.h"
 #include "worker/dispatch/assign.h"
 #include "worker/dispatch/dispatcher.h"
 #include "worker/dispatch/executors.h"
@@ -34,7 +34,7 @@
 #include "worker/dispatch/outside.h"
 #include "worker/dispatch/queues.h"
 #include "worker/dispatch/waits.h"
-#include "worker/opening.h"
+#include "worker/admission.h"
 #include "worker/relay/relay.h"
 #include "worker/scheduler.h"
 #include "worker/worker.h"
@@ -106,15 +106,15 @@ extension_is_here(void)
 static void
 look_at_home(void)
 {
-	UjobsHome	home;
+	UjobsStoreIdentity	home;
 
 	ujobs_worker_begin();
-	home = ujobs_home_check();
+	home = ujobs_store_identity_check();
 	ujobs_worker_commit();
-	unsettled = home == UJOBS_HOME_NEW;
-	if (home == UJOBS_HOME_STOPPED)
+	unsettled = home == UJOBS_STORE_NEW;
+	if (home == UJOBS_STORE_STOPPED)
 		leave(UJOBS_ENGINE_STOPPED);
-	if (home != UJOBS_HOME_STRANGE)
+	if (home != UJOBS_STORE_STRANGE)
 		return;
 	ereport(LOG,
 			(errmsg("ujobs is paused in database \"%s\": its jobs were restored or copied from another database",
@@ -307,7 +307,7 @@ await_home(void)
 static bool
 is_wanted_again(UjobsEngineState after)
 {
-	UjobsHome	home;
+	UjobsStoreIdentity	home;
 
 	take_hints(GetCurrentTimestamp());
 	if (after == UJOBS_ENGINE_DOWN)
@@ -316,9 +316,9 @@ is_wanted_again(UjobsEngineState after)
 		return false;
 	config_changed = false;
 	ujobs_worker_begin();
-	home = ujobs_home_check();
+	home = ujobs_store_identity_check();
 	ujobs_worker_commit();
-	return home == UJOBS_HOME_OWN;
+	return home == UJOBS_STORE_OWN;
 }
 
 /*
@@ -358,13 +358,13 @@ drain_and_leave(UjobsEngineState after)
 static void
 follow_config(void)
 {
-	UjobsHome	home;
+	UjobsStoreIdentity	home;
 
 	config_changed = false;
 	ujobs_worker_begin();
-	home = ujobs_home_check();
+	home = ujobs_store_identity_check();
 	ujobs_worker_commit();
-	if (home == UJOBS_HOME_STOPPED)
+	if (home == UJOBS_STORE_STOPPED)
 		drain_and_leave(UJOBS_ENGINE_STOPPED);
 }
 
@@ -409,7 +409,7 @@ ujobs_dispatcher_main(Datum arg)
 {
 	birth(DatumGetObjectId(arg));
 	ujobs_assign_adopt();
-	if (!ujobs_opening_await(engine, database_name))
+	if (!ujobs_admission_await(engine, database_name))
 		leave(UJOBS_ENGINE_DOWN);
 	ujobs_assign_examine_crash();
 	for (;;)
@@ -433,9 +433,9 @@ ujobs_dispatcher_main(Datum arg)
 		}
 		if (config_changed)
 			continue;
-		ujobs_observe_memory(GetCurrentTimestamp(), &engine->dispatcher_memory);
-		ujobs_observe_activity(NULL);
-		ujobs_observe_report(false);
+		ujobs_session_stats_memory(GetCurrentTimestamp(), &engine->dispatcher_memory);
+		ujobs_session_stats_activity(NULL);
+		ujobs_session_stats_report(false);
 		ujobs_worker_wait(ujobs_worker_ms_until(next));
 	}
 }

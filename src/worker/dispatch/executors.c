@@ -405,7 +405,7 @@ adopt_tickets(int index, const UjobsSlot *slot)
 		ticket.flags &= ~UJOBS_TICKET_RATED;	/* it was counted in another memory */
 		executor->ticket[executor->tail++ % UJOBS_RING_SIZE] = ticket;
 		change_units(executor, &ticket, take_unit);
-		any_suspect |= (ticket.flags & UJOBS_TICKET_SUSPECT) != 0;
+		any_suspect |= (ticket.flags & UJOBS_TICKET_PROBATION) != 0;
 		ujobs_outstanding_add(ticket.id, NULL, (UjobsHeapItem) {ticket.id, 0, 0});
 	}
 	return any_suspect;

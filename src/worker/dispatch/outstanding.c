@@ -114,7 +114,7 @@ ujobs_outstanding_put_back(const UjobsTicket *ticket, TimestampTz not_before, Uj
 	job = leave(e, returns);
 	job->unrun = true;
 	job->not_before = not_before;
-	job->crash_probation = (ticket->flags & UJOBS_TICKET_SUSPECT) != 0;
+	job->crash_probation = (ticket->flags & UJOBS_TICKET_PROBATION) != 0;
 	job->ticket = *ticket;
 }
 

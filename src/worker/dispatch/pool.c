@@ -13,7 +13,7 @@
 
 #include "core/engine.h"
 #include "core/guc.h"
-#include "core/room.h"
+#include "core/capacity.h"
 #include "core/slot.h"
 #include "worker/dispatch/executors.h"
 #include "worker/dispatch/pool.h"
@@ -137,7 +137,7 @@ free_slot(Oid role, bool needed, TimestampTz now)
 		return;
 	index = find_idle(role);
 	if (index < 0 && needed && now - last_eviction >= EVICT_BUSY_US)
-		index = ujobs_room_surplus();
+		index = ujobs_capacity_surplus();
 	if (index < 0)
 		return;
 	last_eviction = now;

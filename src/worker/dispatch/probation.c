@@ -22,7 +22,7 @@ is_busy(const UjobsExecutor *executor)
 static bool
 is_on_probation(const UjobsExecutor *executor)
 {
-	return is_busy(executor) && (ujobs_executor_first(executor)->flags & UJOBS_TICKET_SUSPECT) != 0;
+	return is_busy(executor) && (ujobs_executor_first(executor)->flags & UJOBS_TICKET_PROBATION) != 0;
 }
 
 /* Those whose time alone is over are trusted.  Is that of any other not over? */
@@ -73,7 +73,7 @@ start(UjobsTicket *ticket, UjobsTenantQueue *tq, TimestampTz now)
 	Oid			role = tq->lane->role;
 
 	if (ujobs_outstanding_deaths(ticket->id) >= UJOBS_MAX_DEATHS)
-		ticket->flags |= UJOBS_TICKET_BLAME;
+		ticket->flags |= UJOBS_TICKET_GIVE_UP;
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
 		UjobsExecutor *executor = ujobs_executor_at(i);

@@ -11,7 +11,7 @@
 #include "access/xact.h"
 #include "utils/memutils.h"
 
-#include "core/awaited.h"
+#include "core/waited_for.h"
 #include "worker/dispatch/waits.h"
 
 typedef struct Ids
@@ -76,7 +76,7 @@ watch_children(const Ids *of)
 	int			n;
 	int64	   *children = ujobs_match_children(of->id, of->n, &n);
 
-	ujobs_awaited_add(&area->awaited, children, n);
+	ujobs_waited_for_add(&area->waited_for, children, n);
 	pfree(children);
 }
 
@@ -107,7 +107,7 @@ ujobs_wait_look_at_all(TimestampTz now)
 	int			n;
 	int64	   *children = ujobs_match_children(NULL, 0, &n);
 
-	ujobs_awaited_replace(&area->awaited, children, n);
+	ujobs_waited_for_replace(&area->waited_for, children, n);
 	pfree(children);
 	events.n = waits.n = ended.n = 0;
 	return ujobs_match_all(now, InvalidTransactionId);

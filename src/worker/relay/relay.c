@@ -4,7 +4,7 @@
  * One process per database, there only while a sink is defined.  It does all
  * the SQL: relay_outbox.c sends what was committed, relay_intake.c stores what
  * was taken.  What talks to the network are its couriers, a thread each
- * (core/courier.h); whatever they bring rings one bell.
+ * (core/connection.h); whatever they bring rings one bell.
  *
  * It can be killed at any line.  What was sent and not recorded is sent again,
  * with the same id; what was taken and not stored is offered again.
@@ -20,17 +20,17 @@
 #include "utils/timestamp.h"
 
 #include "core/engine.h"
-#include "core/flight.h"
+#include "core/in_flight.h"
 #include "core/guc.h"
-#include "core/observe.h"
-#include "core/room.h"
+#include "core/session_stats.h"
+#include "core/capacity.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
-#include "store/home_store.h"
+#include "store/store_identity.h"
 #include "store/sink_store.h"
 #include "worker/relay/relay.h"
-#include "worker/relay/relay_intake.h"
-#include "worker/relay/relay_outbox.h"
+#include "worker/relay/queue_consumer.h"
+#include "worker/relay/publisher.h"
 #include "worker/worker.h"
 
 #define RESTART_US USECS_PER_SEC
@@ -41,8 +41,8 @@
 typedef struct Station
 {
 	UjobsRelaySink *sink;
-	UjobsOutlet *outlet;
-	List	   *inlets;			/* UjobsInlet */
+	UjobsPublisher *publisher;
+	List	   *consumers_of_queues;			/* UjobsQueueConsumer */
 	bool		going;			/* dropped, or to be reached in another way */
 } Station;
 
@@ -73,16 +73,16 @@ static bool
 take_room(TimestampTz now, TimestampTz *next)
 {
 	static bool said = false;
-	UjobsRoom	room = ujobs_room_ask(1);
+	UjobsCapacity	room = ujobs_capacity_ask(1);
 
-	if (room == UJOBS_ROOM_NONE && !said)
+	if (room == UJOBS_CAPACITY_NONE && !said)
 		ereport(LOG,
 				(errmsg("ujobs cannot start a relay: max_worker_processes is exhausted"),
 				 errdetail("Messages stay in the outbox; one process must be left for executors."),
 				 errhint("Raise max_worker_processes.")));
-	said = room == UJOBS_ROOM_NONE;
-	*next = TimestampTzPlusMilliseconds(now, room == UJOBS_ROOM_COMING ? ROOM_MS : ujobs_guc_poll_interval);
-	return room == UJOBS_ROOM_THERE;
+	said = room == UJOBS_CAPACITY_NONE;
+	*next = TimestampTzPlusMilliseconds(now, room == UJOBS_CAPACITY_COMING ? ROOM_MS : ujobs_guc_poll_interval);
+	return room == UJOBS_CAPACITY_THERE;
 }
 
 /* A relay that ends rings the dispatcher, and so does a commit that needs one. */
@@ -126,7 +126,7 @@ at_exit(int code, Datum arg)
 {
 	if (engine->relay_pid != MyProcPid)
 		return;
-	ujobs_flight_clear();		/* before another relay can begin */
+	ujobs_in_flight_clear();		/* before another relay can begin */
 	(void) ujobs_engine_leave_seat(&engine->relay_pid);
 	if (code != 0)
 		pg_atomic_write_u32(&engine->relay_changed, 1); /* start another one */
@@ -147,7 +147,7 @@ birth(Oid database)
 	SetConfigOption("lock_timeout", "500ms", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	(void) ujobs_engine_area();
-	ujobs_flight_clear();
+	ujobs_in_flight_clear();
 	round_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
 }
 
@@ -185,13 +185,13 @@ read_wanted(void *arg)
 
 	MemoryContextSwitchTo(round_memory);
 	wanted->sinks = ujobs_sink_list(&wanted->n_sinks);
-	wanted->consumers = ujobs_consumer_list(&wanted->n_consumers);
-	wanted->home = ujobs_home_uuid();
+	wanted->consumers = ujobs_sink_consumers(&wanted->n_consumers);
+	wanted->home = ujobs_store_identity_uuid();
 	wanted->made = palloc0(Max(wanted->n_sinks, 1) * sizeof(UjobsRelaySink *));
 	for (int i = 0; i < wanted->n_sinks; i++)
 	{
 		if (find_station(wanted->sinks[i].id) == NULL)
-			wanted->made[i] = ujobs_relay_sink_make(&wanted->sinks[i], wanted->home);
+			wanted->made[i] = ujobs_sink_connection_make_sink(&wanted->sinks[i], wanted->home);
 	}
 }
 
@@ -231,14 +231,14 @@ close_inlets(Station *station, const Wanted *wanted)
 {
 	ListCell   *lc;
 
-	foreach(lc, station->inlets)
+	foreach(lc, station->consumers_of_queues)
 	{
-		UjobsInlet *inlet = lfirst(lc);
+		UjobsQueueConsumer *consumer = lfirst(lc);
 
-		if (!station->going && is_consumed(station, ujobs_inlet_queue(inlet), wanted))
+		if (!station->going && is_consumed(station, ujobs_queue_consumer_queue(consumer), wanted))
 			continue;
-		ujobs_inlet_close(inlet);
-		station->inlets = foreach_delete_current(station->inlets, lc);
+		ujobs_queue_consumer_close(consumer);
+		station->consumers_of_queues = foreach_delete_current(station->consumers_of_queues, lc);
 	}
 }
 
@@ -247,9 +247,9 @@ has_inlet(const Station *station, const char *queue)
 {
 	ListCell   *lc;
 
-	foreach(lc, station->inlets)
+	foreach(lc, station->consumers_of_queues)
 	{
-		if (strcmp(ujobs_inlet_queue(lfirst(lc)), queue) == 0)
+		if (strcmp(ujobs_queue_consumer_queue(lfirst(lc)), queue) == 0)
 			return true;
 	}
 	return false;
@@ -265,7 +265,7 @@ open_inlets(const Wanted *wanted)
 
 		if (station == NULL || station->going || has_inlet(station, consumer->queue))
 			continue;
-		station->inlets = lappend(station->inlets, ujobs_inlet_open(station->sink, consumer->queue));
+		station->consumers_of_queues = lappend(station->consumers_of_queues, ujobs_queue_consumer_open(station->sink, consumer->queue));
 	}
 }
 
@@ -275,7 +275,7 @@ open_station(UjobsRelaySink *sink)
 	Station    *station = palloc0(sizeof(Station));
 
 	station->sink = sink;
-	station->outlet = ujobs_outlet_open(sink);
+	station->publisher = ujobs_publisher_open(sink);
 	stations = lappend(stations, station);
 }
 
@@ -309,8 +309,8 @@ hint_inlets(void)
 
 	foreach(lc, stations)
 	{
-		foreach(in, ((Station *) lfirst(lc))->inlets)
-			ujobs_inlet_hint(lfirst(in));
+		foreach(in, ((Station *) lfirst(lc))->consumers_of_queues)
+			ujobs_queue_consumer_hint(lfirst(in));
 	}
 }
 
@@ -333,7 +333,7 @@ have_outdated(void)
 static void
 follow_changes(TimestampTz now)
 {
-	static UjobsRelayNews news;
+	static UjobsSinkReport news;
 	Wanted		wanted = {0};
 	ErrorData  *error;
 
@@ -344,7 +344,7 @@ follow_changes(TimestampTz now)
 	if (!ujobs_worker_extension_is_here())
 		proc_exit(0);
 	error = ujobs_worker_try(read_wanted, &wanted);
-	ujobs_relay_tell(&news, "read its sinks", error);
+	ujobs_sink_connection_report(&news, "read its sinks", error);
 	if (error != NULL)
 	{
 		read_at = TimestampTzPlusMilliseconds(now, READ_AGAIN_MS);
@@ -353,7 +353,7 @@ follow_changes(TimestampTz now)
 	changed = false;
 	follow_wanted(&wanted);
 	hint_inlets();
-	ujobs_inlet_retry_parked();
+	ujobs_queue_consumer_retry_parked();
 }
 
 /* A sink that is to be reached in another way comes back at the next look. */
@@ -366,9 +366,9 @@ close_gone(void)
 	{
 		Station    *station = lfirst(lc);
 
-		if (!station->going || !ujobs_outlet_retire(station->outlet))
+		if (!station->going || !ujobs_publisher_retire(station->publisher))
 			continue;
-		ujobs_outlet_close(station->outlet);
+		ujobs_publisher_close(station->publisher);
 		MemoryContextDelete(station->sink->memory);
 		stations = foreach_delete_current(stations, lc);
 		pfree(station);
@@ -387,18 +387,18 @@ take_hints(void)
 	if (low == PG_INT64_MAX)
 		return;
 	foreach(lc, stations)
-		ujobs_outlet_hint(((Station *) lfirst(lc))->outlet, low);
+		ujobs_publisher_hint(((Station *) lfirst(lc))->publisher, low);
 }
 
 static TimestampTz
 station_round(Station *station, TimestampTz now)
 {
-	TimestampTz next = ujobs_outlet_round(station->outlet, now);
+	TimestampTz next = ujobs_publisher_round(station->publisher, now);
 	ListCell   *lc;
 
-	foreach(lc, station->inlets)
+	foreach(lc, station->consumers_of_queues)
 	{
-		TimestampTz at = ujobs_inlet_round(lfirst(lc), now);
+		TimestampTz at = ujobs_queue_consumer_round(lfirst(lc), now);
 
 		next = Min(next, at);
 	}
@@ -446,8 +446,8 @@ ujobs_relay_main(Datum arg)
 		MemoryContextSwitchTo(round_memory);
 		MemoryContextReset(round_memory);
 		leave_if_idle();
-		ujobs_observe_activity(NULL);
-		ujobs_observe_report(false);
-		ujobs_worker_wait_bell(ujobs_relay_bell(), ujobs_worker_ms_until(next));
+		ujobs_session_stats_activity(NULL);
+		ujobs_session_stats_report(false);
+		ujobs_worker_wait_pipe(ujobs_sink_connection_wake_pipe(), ujobs_worker_ms_until(next));
 	}
 }

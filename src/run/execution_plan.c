@@ -1,0 +1,71 @@
+/*
+ * execution_plan.c: between the row and the handler.  Step 4 of the walk.
+ *
+ * A job whose definition was dropped, or whose handler or owner is missing,
+ * does not begin an attempt; one whose owner changed since it was admitted is
+ * somebody else's to run.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "core/clock.h"
+#include "core/compat.h"
+#include "core/guc.h"
+#include "run/execution_plan.h"
+#include "run/settle.h"
+#include "store/definition_store.h"
+
+static void
+chart(const UjobsDefinition *definition, UjobsExecutionPlan *course)
+{
+	course->retention = ujobs_job_retention(definition, UJOBS_OUTCOME_DONE);
+	course->timeout_ms = definition->timeout > 0 ? (definition->timeout + 999) / 1000 :
+		ujobs_guc_default_timeout;
+	course->step_timeout_ms = (definition->step_timeout + 999) / 1000;
+	strlcpy(course->name, definition->name, sizeof(course->name));
+}
+
+char *
+ujobs_execution_plan_missing_owner(const UjobsDefinition *definition, bool needs_session)
+{
+	HeapTuple	tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(definition->owner));
+	bool		may_login;
+
+	if (!HeapTupleIsValid(tuple))
+		return psprintf("owner \"%s\" of job \"%s\" does not exist", definition->owner_name,
+						definition->name);
+	may_login = ((Form_pg_authid) GETSTRUCT(tuple))->rolcanlogin;
+	ReleaseSysCache(tuple);
+	if (needs_session && UJOBS_COMPAT_OWNER_NEEDS_LOGIN && !may_login)
+		return psprintf("owner \"%s\" of job \"%s\" may not log in", definition->owner_name,
+						definition->name);
+	return NULL;
+}
+
+UjobsExecutionVerdict
+ujobs_execution_plan_plan(const UjobsJob *job, UjobsExecutionPlan *course, UjobsVerdict *verdict)
+{
+	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
+	char	   *missing;
+	bool		foreign;
+
+	if (definition == NULL || definition->dropped)
+	{
+		ujobs_settle_dropped(job, verdict);
+		return UJOBS_EXECUTION_SETTLE;
+	}
+	chart(definition, course);
+	foreign = definition->owner != GetUserId();
+	missing = ujobs_execution_plan_missing_owner(definition, foreign);
+	if (missing == NULL && foreign)
+		return UJOBS_EXECUTION_FOREIGN;
+	if (missing == NULL && ujobs_handler_find(definition, &course->handler, &missing))
+		return UJOBS_EXECUTION_RUN;
+	ujobs_settle_missing(job, missing, ujobs_clock_now(), verdict);
+	return UJOBS_EXECUTION_SETTLE;
+}
