@@ -16,11 +16,15 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(time usleep);
 
+# Of a session that stays open (background_psql) the server's own modules count the seconds from its
+# start; on a busy machine its test needs more than their 180.
+$PostgreSQL::Test::Utils::timeout_default = 600 unless $ENV{PG_TEST_TIMEOUT_DEFAULT};
+
 our @EXPORT = qw(ujobs_cluster ujobs_conf wait_until_sql wait_until_sql_is wait_until_log wait_until_engine engine_pids sql_state
   handler_sql end_sql enqueue_job job_end run_job job_result);
 
 # How long a wait may take before the test fails; a loaded machine gets all of it.
-our $patience = $ENV{UJOBS_TEST_PATIENCE} // 60;
+our $patience = $ENV{UJOBS_TEST_PATIENCE} // 180;
 
 # Settings of every test cluster; options: preload => 0 leaves the library to be loaded on demand.
 sub ujobs_conf
