@@ -3,7 +3,7 @@
  * on a broker: set_queue_driver, consume_queue.
  *
  * All of it is a superuser's: a sink is a connection that the server opens to
- * where somebody says.  A secret goes in and never comes out.
+ * where that is said.  A secret goes in and never comes out.
  */
 #include "postgres.h"
 
@@ -114,7 +114,7 @@ check_url(const char *kind, Jsonb *options)
 		length = strcspn(at, "/?#,@");
 		if (at[length] == '@' && (strcmp(kind, "redis") != 0 || memchr(at, ':', length) != NULL))
 			ujobs_options_refuse("url", "There is a password or a token in it.",
-								 "Leave it out and give it to ujobs.set_sink_secret, which shows it to nobody.");
+								 "Leave it out and give it to ujobs.set_sink_secret, which never shows it.");
 	}
 }
 

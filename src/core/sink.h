@@ -7,7 +7,7 @@
  * depends on no client library itself.
  *
  * A module never calls PostgreSQL, never raises and never keeps a signal:
- * apart from `examine`, its functions run in a thread of their own (courier.h)
+ * apart from `examine`, its functions run in a thread of their own (connection.h)
  * in which every signal is blocked.  Its memory comes from malloc.  One
  * connection is used by one thread, which calls one function at a time; each
  * call may block, but never longer than the connection's timeout, and comes

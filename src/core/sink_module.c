@@ -2,7 +2,7 @@
  * sink_module.c: loads ujobs_KIND.so, and turns JSON options into pairs.
  *
  * A library that is not there is no error of the server's: it is a package
- * that nobody has installed.  So the load stands in a subtransaction and what
+ * that is not installed.  So the load is in a subtransaction and what
  * it raises becomes a reason.
  */
 #include "postgres.h"

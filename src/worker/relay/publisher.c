@@ -1,9 +1,9 @@
 /*
  * publisher.c: reading the outbox of a sink, sending, recording.
  *
- * At most two parcels are on their way, so that one can be recorded and the
+ * At most two batches are on their way, so that one can be recorded and the
  * next one prepared while the thread sends the other.  One transaction
- * records a parcel and reads the next one; none is open while the relay
+ * records a batch and reads the next one; none is open while the relay
  * waits.
  *
  * `position` is the id up to which rows have been looked at.  A commit moves
@@ -13,7 +13,7 @@
  * transaction, replication), and whatever was dropped after an error.
  *
  * The table itself says what must wait for an earlier message of its key (see
- * relay_store.h).  Two sets stand beside it, of what is in the parcels: rows,
+ * relay_store.h).  Two sets stand beside it, of what is in the batches: rows,
  * so that none is sent twice when position goes back, and keys, in case an
  * earlier row was committed after a later one was sent.  A third one says
  * which keys have later rows, to save the look for them.
@@ -48,12 +48,12 @@ struct UjobsPublisher
 	UjobsSinkConnection link;
 	UjobsSinkReport news;
 	MemoryContext memory;		/* of one turn */
-	HTAB	   *rows;			/* ids of what is in a parcel */
+	HTAB	   *rows;			/* ids of what is in a batch */
 	HTAB	   *keys;			/* hashes of their keys */
 	HTAB	   *held;			/* hashes of keys of which rows were passed over; NULL: of any */
 	UjobsSinkBatch *returned;		/* not yet recorded */
 	UjobsSinkBatch *filling;		/* read in this turn */
-	int			underway;		/* parcels that the courier has */
+	int			underway;		/* batches that the connection has */
 	bool		broken;			/* one came back from a connection that failed */
 	bool		retired;
 	TimestampTz record_at;		/* not before: it failed */
@@ -172,7 +172,7 @@ ujobs_publisher_hint(UjobsPublisher *publisher, int64 id)
 	go_back(publisher, id);
 }
 
-/* ---- parcels ---- */
+/* ---- batches ---- */
 
 static void
 show_flight(UjobsPublisher *publisher)
@@ -190,12 +190,12 @@ show_flight(UjobsPublisher *publisher)
 
 /* Into the sets (HASH_ENTER), or out of them (HASH_REMOVE). */
 static void
-mark_parcel(UjobsPublisher *publisher, const UjobsSinkBatch *parcel, HASHACTION action)
+mark_parcel(UjobsPublisher *publisher, const UjobsSinkBatch *batch, HASHACTION action)
 {
-	for (int i = 0; i < parcel->n; i++)
+	for (int i = 0; i < batch->n; i++)
 	{
-		const char *key = parcel->messages[i].key;
-		uint64		id = (uint64) parcel->rows[i];
+		const char *key = batch->messages[i].key;
+		uint64		id = (uint64) batch->rows[i];
 		uint64		hash;
 
 		(void) hash_search(publisher->rows, &id, action, NULL);
@@ -207,15 +207,15 @@ mark_parcel(UjobsPublisher *publisher, const UjobsSinkBatch *parcel, HASHACTION 
 }
 
 static UjobsSinkPair *
-copy_headers(UjobsSinkBatch *parcel, Jsonb *headers, int *n)
+copy_headers(UjobsSinkBatch *batch, Jsonb *headers, int *n)
 {
 	const UjobsSinkPair *from = ujobs_sink_module_pairs(headers, n);
-	UjobsSinkPair *to = ujobs_sink_batch_pairs(parcel, *n);
+	UjobsSinkPair *to = ujobs_sink_batch_pairs(batch, *n);
 
 	for (int i = 0; i < *n; i++)
 	{
-		to[i].name = ujobs_sink_batch_text(parcel, from[i].name, strlen(from[i].name));
-		to[i].value = ujobs_sink_batch_text(parcel, from[i].value, strlen(from[i].value));
+		to[i].name = ujobs_sink_batch_text(batch, from[i].name, strlen(from[i].name));
+		to[i].value = ujobs_sink_batch_text(batch, from[i].value, strlen(from[i].value));
 	}
 	return to;
 }
@@ -223,22 +223,22 @@ copy_headers(UjobsSinkBatch *parcel, Jsonb *headers, int *n)
 static void
 add_row(UjobsPublisher *publisher, const UjobsRelayRow *row)
 {
-	UjobsSinkBatch *parcel = publisher->filling;
-	UjobsSinkMessage *message = ujobs_sink_batch_add(parcel, row->id, row->attempts);
+	UjobsSinkBatch *batch = publisher->filling;
+	UjobsSinkMessage *message = ujobs_sink_batch_add(batch, row->id, row->attempts);
 	uint64		id = (uint64) row->id;
 	uint64		hash;
 
-	message->id = ujobs_sink_batch_text(parcel, row->message_id, strlen(row->message_id));
-	message->topic = ujobs_sink_batch_text(parcel, row->topic, strlen(row->topic));
+	message->id = ujobs_sink_batch_text(batch, row->message_id, strlen(row->message_id));
+	message->topic = ujobs_sink_batch_text(batch, row->topic, strlen(row->topic));
 	message->is_job = row->is_job;
-	message->payload = ujobs_sink_batch_text(parcel, row->payload, row->payload_size);
+	message->payload = ujobs_sink_batch_text(batch, row->payload, row->payload_size);
 	message->payload_size = row->payload_size;
 	if (JB_ROOT_COUNT(row->headers) > 0)
-		message->headers = copy_headers(parcel, row->headers, &message->n_headers);
+		message->headers = copy_headers(batch, row->headers, &message->n_headers);
 	(void) hash_search(publisher->rows, &id, HASH_ENTER, NULL);
 	if (row->key == NULL)
 		return;
-	message->key = ujobs_sink_batch_text(parcel, row->key, strlen(row->key));
+	message->key = ujobs_sink_batch_text(batch, row->key, strlen(row->key));
 	hash = key_hash(row->key);
 	(void) hash_search(publisher->keys, &hash, HASH_ENTER, NULL);
 }
@@ -267,19 +267,19 @@ budget_left(const UjobsPublisher *publisher)
 	return PARCEL_BYTES - (int64) publisher->filling->bytes;
 }
 
-/* The messages that those of the returned parcel held back. */
+/* The messages that those of the returned batch held back. */
 static void
 read_followers(UjobsPublisher *publisher, UjobsRelayRead *read)
 {
-	const UjobsSinkBatch *parcel = publisher->returned;
-	const char **keys = palloc(parcel->n * sizeof(char *));
+	const UjobsSinkBatch *batch = publisher->returned;
+	const char **keys = palloc(batch->n * sizeof(char *));
 	UjobsRelayRow *rows;
 	int			n = 0;
 
-	for (int i = 0; i < parcel->n; i++)
+	for (int i = 0; i < batch->n; i++)
 	{
-		if (parcel->messages[i].fate == UJOBS_SINK_DELIVERED && may_be_held(publisher, parcel->messages[i].key))
-			keys[n++] = parcel->messages[i].key;
+		if (batch->messages[i].fate == UJOBS_SINK_DELIVERED && may_be_held(publisher, batch->messages[i].key))
+			keys[n++] = batch->messages[i].key;
 	}
 	if (n == 0)
 		return;
@@ -296,14 +296,14 @@ read_followers(UjobsPublisher *publisher, UjobsRelayRead *read)
 static void
 read_untried_again(UjobsPublisher *publisher, TimestampTz now)
 {
-	const UjobsSinkBatch *parcel = publisher->returned;
+	const UjobsSinkBatch *batch = publisher->returned;
 
-	for (int i = 0; i < parcel->n; i++)
+	for (int i = 0; i < batch->n; i++)
 	{
-		if (parcel->messages[i].fate != UJOBS_SINK_UNTRIED)
+		if (batch->messages[i].fate != UJOBS_SINK_UNTRIED)
 			continue;
 		if (now >= publisher->started_at + publisher->passing_us * PASSING_SHARE)
-			go_back(publisher, parcel->rows[i]);
+			go_back(publisher, batch->rows[i]);
 		else
 			publisher->soonest = Min(publisher->soonest, now);
 	}
@@ -392,7 +392,7 @@ turn(void *arg)
 	if (!may_send(publisher))
 	{
 		if (publisher->returned != NULL)
-			start_over(publisher); /* nobody asks for those that it held back */
+			start_over(publisher); /* those that it held back have no hints */
 		return;
 	}
 	publisher->filling = ujobs_sink_batch_new(PARCEL_MESSAGES);
@@ -425,17 +425,17 @@ recover(UjobsPublisher *publisher)
 static void
 send_filled(UjobsPublisher *publisher)
 {
-	UjobsSinkBatch *parcel = publisher->filling;
+	UjobsSinkBatch *batch = publisher->filling;
 
 	publisher->filling = NULL;
-	if (parcel == NULL)
+	if (batch == NULL)
 		return;
-	if (parcel->n == 0)
+	if (batch->n == 0)
 	{
-		ujobs_sink_batch_free(parcel);
+		ujobs_sink_batch_free(batch);
 		return;
 	}
-	ujobs_connection_send(publisher->link.courier, parcel);
+	ujobs_connection_send(publisher->link.connection, batch);
 	publisher->underway++;
 }
 
@@ -463,13 +463,13 @@ take_turn(UjobsPublisher *publisher)
 
 /* Did it make any progress?  A module may leave some for later. */
 static bool
-was_tried(const UjobsSinkBatch *parcel)
+was_tried(const UjobsSinkBatch *batch)
 {
-	if (parcel->broken)
+	if (batch->broken)
 		return false;
-	for (int i = 0; i < parcel->n; i++)
+	for (int i = 0; i < batch->n; i++)
 	{
-		if (parcel->messages[i].fate != UJOBS_SINK_BROKEN && parcel->messages[i].fate != UJOBS_SINK_UNTRIED)
+		if (batch->messages[i].fate != UJOBS_SINK_BROKEN && batch->messages[i].fate != UJOBS_SINK_UNTRIED)
 			return true;
 	}
 	return false;
@@ -482,7 +482,7 @@ collect(UjobsPublisher *publisher)
 		return true;
 	if (publisher->underway == 0)
 		return false;
-	publisher->returned = ujobs_connection_collect(publisher->link.courier);
+	publisher->returned = ujobs_connection_collect(publisher->link.connection);
 	if (publisher->returned == NULL)
 		return false;
 	publisher->underway--;
@@ -510,7 +510,7 @@ next_round(const UjobsPublisher *publisher, TimestampTz now)
 	return publisher->underway < PARCELS_UNDERWAY ? start_over_at(publisher) : DT_NOEND;
 }
 
-/* Only when the courier has nothing of ours, so nothing is lost with it. */
+/* Only when the connection has nothing of ours, so nothing is lost with it. */
 static void
 keep_link(UjobsPublisher *publisher, TimestampTz now)
 {
@@ -528,7 +528,7 @@ ujobs_publisher_round(UjobsPublisher *publisher, TimestampTz now)
 {
 	if (now < publisher->record_at)
 		return publisher->record_at;
-	/* Of what comes back meanwhile the bell tells: other sinks have their turn first. */
+	/* What comes back meanwhile wakes by the pipe: other sinks have their turn first. */
 	for (int i = 0; i < PARCELS_UNDERWAY && collect(publisher); i++)
 	{
 		if (!take_turn(publisher))

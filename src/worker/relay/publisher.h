@@ -24,7 +24,7 @@ extern TimestampTz ujobs_publisher_round(UjobsPublisher *publisher, TimestampTz 
 /* Sends nothing more.  True once all that was sent is recorded. */
 extern bool ujobs_publisher_retire(UjobsPublisher *publisher);
 
-/* What is still on its way will be sent again by whoever comes next. */
+/* What is still on its way will be sent again by the next relay. */
 extern void ujobs_publisher_close(UjobsPublisher *publisher);
 
 #endif							/* UJOBS_WORKER_RELAY_PUBLISHER_H */

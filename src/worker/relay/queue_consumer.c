@@ -1,7 +1,7 @@
 /*
  * queue_consumer.c: taking in a queue.
  *
- * The courier takes a batch, of which each message is claimed for this store
+ * The connection takes a batch, of which each message is claimed for this store
  * at the broker or not (docs/decisions/011).  One transaction makes jobs of
  * those that are, and records their ids; once it has committed, durably, the
  * broker is told that they are done.  If it fails, or the relay dies before,
@@ -149,11 +149,11 @@ store_taken(UjobsQueueConsumer *consumer, UjobsSinkDelivery *deliveries, int n)
 	{
 		consumer->look_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), FAILED_MS);
 		consumer->room = 0;
-		ujobs_connection_allow(consumer->link.courier, 0);
+		ujobs_connection_allow(consumer->link.connection, 0);
 	}
 	consumer->room -= consumer->n;
 	consumer->taken = true;
-	ujobs_connection_settle(consumer->link.courier);
+	ujobs_connection_settle(consumer->link.connection);
 	ujobs_sink_connection_works(&consumer->link);
 	MemoryContextReset(consumer->memory);
 }
@@ -188,7 +188,7 @@ allow(UjobsQueueConsumer *consumer, TimestampTz now)
 {
 	if (now >= consumer->look_at)
 		look_at_room(consumer, now);
-	ujobs_connection_allow(consumer->link.courier, (int) Min(Max(consumer->room, 0), TAKE_MOST));
+	ujobs_connection_allow(consumer->link.connection, (int) Min(Max(consumer->room, 0), TAKE_MOST));
 	if (consumer->taken || consumer->room <= 0)
 		consumer->look_at = Min(consumer->look_at, TimestampTzPlusMilliseconds(consumer->looked_at, LOOK_AGAIN_MS));
 }
@@ -199,7 +199,7 @@ TimestampTz
 ujobs_queue_consumer_round(UjobsQueueConsumer *consumer, TimestampTz now)
 {
 	UjobsSinkDelivery *deliveries;
-	int			n = consumer->link.courier == NULL ? 0 : ujobs_connection_taken(consumer->link.courier, &deliveries);
+	int			n = consumer->link.connection == NULL ? 0 : ujobs_connection_taken(consumer->link.connection, &deliveries);
 
 	if (n > 0)
 		store_taken(consumer, deliveries, n);

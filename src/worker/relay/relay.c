@@ -3,8 +3,8 @@
  *
  * One process per database, there only while a sink is defined.  It does all
  * the SQL: relay_outbox.c sends what was committed, relay_intake.c stores what
- * was taken.  What talks to the network are its couriers, a thread each
- * (core/connection.h); whatever they bring rings one bell.
+ * was taken.  What talks to the network are its connections, a thread each
+ * (core/connection.h); whatever they bring wakes it by one pipe.
  *
  * It can be killed at any line.  What was sent and not recorded is sent again,
  * with the same id; what was taken and not stored is offered again.
@@ -119,7 +119,7 @@ ujobs_relay_stop(UjobsEngine *of)
 	ujobs_worker_end(of->relay_pid);
 }
 
-/* ---- birth and death ---- */
+/* ---- start and end ---- */
 
 static void
 at_exit(int code, Datum arg)
@@ -134,7 +134,7 @@ at_exit(int code, Datum arg)
 }
 
 static void
-birth(Oid database)
+start_process(Oid database)
 {
 	ujobs_worker_signals(die, ujobs_worker_own_cancel);
 	engine = ujobs_engine_find(database);
@@ -142,9 +142,7 @@ birth(Oid database)
 		proc_exit(0);
 	ujobs_worker_take_seat(&engine->relay_pid, &engine->relay_latch);
 	before_shmem_exit(at_exit, (Datum) 0);
-	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	ujobs_worker_settle_session("ujobs relay");
-	SetConfigOption("lock_timeout", "500ms", PGC_SUSET, PGC_S_OVERRIDE);
+	ujobs_worker_connect(database, "ujobs relay", "500ms");
 	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	(void) ujobs_engine_area();
 	ujobs_in_flight_clear();
@@ -160,7 +158,7 @@ typedef struct Wanted
 	UjobsConsumer *consumers;
 	int			n_consumers;
 	char	   *home;
-	UjobsRelaySink **made;		/* of sinks that have no station */
+	UjobsRelaySink **made;		/* of sinks that have no endpoint */
 } Wanted;
 
 static Station *
@@ -170,10 +168,10 @@ find_station(int32 sink_id)
 
 	foreach(lc, stations)
 	{
-		Station    *station = lfirst(lc);
+		Station    *endpoint = lfirst(lc);
 
-		if (station->sink->id == sink_id)
-			return station;
+		if (endpoint->sink->id == sink_id)
+			return endpoint;
 	}
 	return NULL;
 }
@@ -197,57 +195,57 @@ read_wanted(void *arg)
 
 /* Was it made with another setting than the one that holds now? */
 static bool
-is_outdated(const Station *station)
+is_outdated(const Station *endpoint)
 {
-	return station->sink->options->allow_private != ujobs_guc_http_allow_private;
+	return endpoint->sink->options->allow_private != ujobs_guc_http_allow_private;
 }
 
 static bool
-is_wanted(const Station *station, const Wanted *wanted)
+is_wanted(const Station *endpoint, const Wanted *wanted)
 {
 	for (int i = 0; i < wanted->n_sinks; i++)
 	{
-		if (wanted->sinks[i].id == station->sink->id)
-			return wanted->sinks[i].revision == station->sink->revision && !is_outdated(station);
+		if (wanted->sinks[i].id == endpoint->sink->id)
+			return wanted->sinks[i].revision == endpoint->sink->revision && !is_outdated(endpoint);
 	}
 	return false;
 }
 
 static bool
-is_consumed(const Station *station, const char *queue, const Wanted *wanted)
+is_consumed(const Station *endpoint, const char *queue, const Wanted *wanted)
 {
 	for (int i = 0; i < wanted->n_consumers; i++)
 	{
 		const UjobsConsumer *consumer = &wanted->consumers[i];
 
-		if (consumer->enabled && consumer->sink_id == station->sink->id && strcmp(consumer->queue, queue) == 0)
+		if (consumer->enabled && consumer->sink_id == endpoint->sink->id && strcmp(consumer->queue, queue) == 0)
 			return true;
 	}
 	return false;
 }
 
 static void
-close_inlets(Station *station, const Wanted *wanted)
+close_inlets(Station *endpoint, const Wanted *wanted)
 {
 	ListCell   *lc;
 
-	foreach(lc, station->consumers_of_queues)
+	foreach(lc, endpoint->consumers_of_queues)
 	{
 		UjobsQueueConsumer *consumer = lfirst(lc);
 
-		if (!station->going && is_consumed(station, ujobs_queue_consumer_queue(consumer), wanted))
+		if (!endpoint->going && is_consumed(endpoint, ujobs_queue_consumer_queue(consumer), wanted))
 			continue;
 		ujobs_queue_consumer_close(consumer);
-		station->consumers_of_queues = foreach_delete_current(station->consumers_of_queues, lc);
+		endpoint->consumers_of_queues = foreach_delete_current(endpoint->consumers_of_queues, lc);
 	}
 }
 
 static bool
-has_inlet(const Station *station, const char *queue)
+has_inlet(const Station *endpoint, const char *queue)
 {
 	ListCell   *lc;
 
-	foreach(lc, station->consumers_of_queues)
+	foreach(lc, endpoint->consumers_of_queues)
 	{
 		if (strcmp(ujobs_queue_consumer_queue(lfirst(lc)), queue) == 0)
 			return true;
@@ -261,22 +259,22 @@ open_inlets(const Wanted *wanted)
 	for (int i = 0; i < wanted->n_consumers; i++)
 	{
 		const UjobsConsumer *consumer = &wanted->consumers[i];
-		Station    *station = consumer->enabled ? find_station(consumer->sink_id) : NULL;
+		Station    *endpoint = consumer->enabled ? find_station(consumer->sink_id) : NULL;
 
-		if (station == NULL || station->going || has_inlet(station, consumer->queue))
+		if (endpoint == NULL || endpoint->going || has_inlet(endpoint, consumer->queue))
 			continue;
-		station->consumers_of_queues = lappend(station->consumers_of_queues, ujobs_queue_consumer_open(station->sink, consumer->queue));
+		endpoint->consumers_of_queues = lappend(endpoint->consumers_of_queues, ujobs_queue_consumer_open(endpoint->sink, consumer->queue));
 	}
 }
 
 static void
 open_station(UjobsRelaySink *sink)
 {
-	Station    *station = palloc0(sizeof(Station));
+	Station    *endpoint = palloc0(sizeof(Station));
 
-	station->sink = sink;
-	station->publisher = ujobs_publisher_open(sink);
-	stations = lappend(stations, station);
+	endpoint->sink = sink;
+	endpoint->publisher = ujobs_publisher_open(sink);
+	stations = lappend(stations, endpoint);
 }
 
 static void
@@ -287,10 +285,10 @@ follow_wanted(const Wanted *wanted)
 	MemoryContextSwitchTo(TopMemoryContext);
 	foreach(lc, stations)
 	{
-		Station    *station = lfirst(lc);
+		Station    *endpoint = lfirst(lc);
 
-		station->going |= !is_wanted(station, wanted);
-		close_inlets(station, wanted);
+		endpoint->going |= !is_wanted(endpoint, wanted);
+		close_inlets(endpoint, wanted);
 	}
 	for (int i = 0; i < wanted->n_sinks; i++)
 	{
@@ -321,9 +319,9 @@ have_outdated(void)
 
 	foreach(lc, stations)
 	{
-		const Station *station = lfirst(lc);
+		const Station *endpoint = lfirst(lc);
 
-		if (!station->going && is_outdated(station))
+		if (!endpoint->going && is_outdated(endpoint))
 			return true;
 	}
 	return false;
@@ -364,14 +362,14 @@ close_gone(void)
 
 	foreach(lc, stations)
 	{
-		Station    *station = lfirst(lc);
+		Station    *endpoint = lfirst(lc);
 
-		if (!station->going || !ujobs_publisher_retire(station->publisher))
+		if (!endpoint->going || !ujobs_publisher_retire(endpoint->publisher))
 			continue;
-		ujobs_publisher_close(station->publisher);
-		MemoryContextDelete(station->sink->memory);
+		ujobs_publisher_close(endpoint->publisher);
+		MemoryContextDelete(endpoint->sink->memory);
 		stations = foreach_delete_current(stations, lc);
-		pfree(station);
+		pfree(endpoint);
 		changed = true;
 	}
 }
@@ -391,12 +389,12 @@ take_hints(void)
 }
 
 static TimestampTz
-station_round(Station *station, TimestampTz now)
+station_round(Station *endpoint, TimestampTz now)
 {
-	TimestampTz next = ujobs_publisher_round(station->publisher, now);
+	TimestampTz next = ujobs_publisher_round(endpoint->publisher, now);
 	ListCell   *lc;
 
-	foreach(lc, station->consumers_of_queues)
+	foreach(lc, endpoint->consumers_of_queues)
 	{
 		TimestampTz at = ujobs_queue_consumer_round(lfirst(lc), now);
 
@@ -437,7 +435,7 @@ leave_if_idle(void)
 void
 ujobs_relay_main(Datum arg)
 {
-	birth(DatumGetObjectId(arg));
+	start_process(DatumGetObjectId(arg));
 	MemoryContextSwitchTo(round_memory);
 	for (;;)
 	{

@@ -1,7 +1,7 @@
 /*
  * sink_connection.c: connecting, breaking, and what people are told of it.
  *
- * A connection that worked and breaks is made anew at once and nobody hears
+ * A connection that worked and breaks is made anew at once and no message says so
  * of it: systems close idle connections.  Only when that fails too it is
  * news: once in the log, until it is over, and in ujobs.sinks each time, with
  * the next try.
@@ -25,13 +25,13 @@
 UjobsWakePipe *
 ujobs_sink_connection_wake_pipe(void)
 {
-	static UjobsWakePipe bell;
+	static UjobsWakePipe pipe;
 	static bool open = false;
 
 	if (!open)
-		ujobs_wake_pipe_open(&bell);
+		ujobs_wake_pipe_open(&pipe);
 	open = true;
-	return &bell;
+	return &pipe;
 }
 
 UjobsRelaySink *
@@ -206,16 +206,16 @@ connect_link(UjobsSinkConnection *link, TimestampTz now)
 		.module = find_module(link->sink, &error),
 		.options = link->sink->options,
 		.queue = link->queue,
-		.bell = ujobs_sink_connection_wake_pipe()->write_end
+		.pipe = ujobs_sink_connection_wake_pipe()->write_end
 	};
 
 	if (plan.module != NULL)
 	{
-		link->courier = ujobs_connection_start(&plan);
-		if (link->courier == NULL)
+		link->connection = ujobs_connection_start(&plan);
+		if (link->connection == NULL)
 			snprintf(error.text, sizeof(error.text), "could not start a thread: %s", strerror(errno));
 	}
-	if (link->courier == NULL)
+	if (link->connection == NULL)
 		note_break(link, now, error.text);
 }
 
@@ -232,8 +232,8 @@ note_ready(UjobsSinkConnection *link, TimestampTz now)
 void
 ujobs_sink_connection_drop(UjobsSinkConnection *link, TimestampTz now, const char *text)
 {
-	ujobs_connection_stop(link->courier);
-	link->courier = NULL;
+	ujobs_connection_stop(link->connection);
+	link->connection = NULL;
 	note_break(link, now, text);
 }
 
@@ -242,13 +242,13 @@ ujobs_sink_connection_keep(UjobsSinkConnection *link, TimestampTz now)
 {
 	UjobsSinkError error;
 
-	if (link->courier == NULL)
+	if (link->connection == NULL)
 	{
 		if (now >= link->connect_at)
 			connect_link(link, now);
 		return false;
 	}
-	switch (ujobs_connection_state(link->courier, &error))
+	switch (ujobs_connection_state(link->connection, &error))
 	{
 		case UJOBS_CONNECTION_CONNECTING:
 			break;
@@ -273,14 +273,14 @@ ujobs_sink_connection_works(UjobsSinkConnection *link)
 TimestampTz
 ujobs_sink_connection_next(const UjobsSinkConnection *link)
 {
-	return link->courier == NULL ? link->connect_at : DT_NOEND;
+	return link->connection == NULL ? link->connect_at : DT_NOEND;
 }
 
 void
 ujobs_sink_connection_close(UjobsSinkConnection *link)
 {
-	ujobs_connection_stop(link->courier);
-	link->courier = NULL;
+	ujobs_connection_stop(link->connection);
+	link->connection = NULL;
 	link->ready = false;
 	end_report(link);
 }

@@ -53,7 +53,7 @@ typedef struct UjobsSinkConnection
 {
 	const UjobsRelaySink *sink;
 	const char *queue;			/* NULL: it publishes */
-	UjobsConnection *courier;		/* NULL: between two tries */
+	UjobsConnection *connection;		/* NULL: between two tries */
 	bool		ready;
 	bool		reported;		/* people were told that it cannot be reached */
 	int			breaks;			/* in a row */
@@ -61,23 +61,23 @@ typedef struct UjobsSinkConnection
 	TimestampTz connect_at;		/* when to try next */
 } UjobsSinkConnection;
 
-/* The bell that all couriers of this process ring; opened at the first call. */
+/* The pipe to which all connections of this process write; opened at the first call. */
 extern UjobsWakePipe *ujobs_sink_connection_wake_pipe(void);
 
 /* Needs a transaction; home is the uuid of this store. */
 extern UjobsRelaySink *ujobs_sink_connection_make_sink(const UjobsSink *row, const char *home);
 
 /*
- * One look, after everything that a broken courier gave back was collected.
- * Is it ready for work?  Starts a courier when it is time to.  Tells people
+ * One look, after everything that a broken connection gave back was collected.
+ * Is it ready for work?  Starts a connection when it is time to.  Tells people
  * about changes, in transactions of its own.
  */
 extern bool ujobs_sink_connection_keep(UjobsSinkConnection *link, TimestampTz now);
 
-/* Ends the courier as broken, though it has not said so. */
+/* Ends the connection as broken, though it has not said so. */
 extern void ujobs_sink_connection_drop(UjobsSinkConnection *link, TimestampTz now, const char *text);
 
-/* The courier's answer is that it works. */
+/* The connection's answer is that it works. */
 extern void ujobs_sink_connection_works(UjobsSinkConnection *link);
 
 /* When keep has something to do by itself. */
