@@ -19,7 +19,7 @@
 #include "api/api_define.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "model/json_schema.h"
+#include "model/schema_check.h"
 #include "model/retry.h"
 #include "store/definition_store.h"
 #include "store/store_identity.h"

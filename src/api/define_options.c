@@ -13,7 +13,7 @@
 #include "api/api_define.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "model/json_schema.h"
+#include "model/schema_compile.h"
 #include "model/retry.h"
 #include "model/template.h"
 #include "store/definition_store.h"

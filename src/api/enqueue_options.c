@@ -19,7 +19,7 @@
 #include "core/error.h"
 #include "core/guc.h"
 #include "run/current.h"
-#include "model/json_schema.h"
+#include "model/schema_check.h"
 #include "model/template.h"
 #include "model/traceparent.h"
 #include "store/definition_store.h"
@@ -279,7 +279,7 @@ ujobs_enqueue_call_item(const UjobsEnqueueCall *call, Jsonb *input, int number, 
 	const UjobsSchema *schema = ujobs_definition_schema(d);
 
 	if (schema != NULL)
-		ujobs_schema_require(schema, d->name, input, number);
+		ujobs_schema_check_or_raise(schema, d->name, input, number);
 
 	item->input = input;
 	item->tenant = call->tenant;

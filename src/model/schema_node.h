@@ -5,19 +5,22 @@
  * into the jsonb that was compiled.  Every edge is a pointer, so references
  * cost nothing at check time and the nodes form a graph.
  *
- * schema_compile.c makes nodes, schema_keyword.c fills them, one reader a
- * keyword, schema_reference.c ties references together; schema_check.c visits
- * a value with a node, schema_object.c and schema_array.c its members.
+ * schema_compile.c walks the document, makes nodes here and fills them;
+ * schema_reference.c resolves references.  schema_check.c visits values with
+ * nodes, schema_value.c has the keywords that need no other schema.
  */
 #ifndef UJOBS_MODEL_SCHEMA_NODE_H
 #define UJOBS_MODEL_SCHEMA_NODE_H
 
+#include "lib/stringinfo.h"
 #include "nodes/pg_list.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/jsonb.h"
 #include "utils/numeric.h"
 
 #include "core/noreturn.h"
-#include "model/json_schema.h"
-#include "model/schema_pattern.h"
+#include "model/pattern.h"
 
 /* Bits of the keyword type. */
 #define UJOBS_TYPE_NULL 0x01
@@ -83,9 +86,9 @@ struct UjobsSchemaNode
 	const char *keyword;		/* whose value it is */
 	UjobsSchemaResource *resource;
 	bool		is_boolean;
-	bool		verdict;		/* of a boolean schema */
+	bool		accepts;		/* of a boolean schema */
 	bool		unique_items;
-	bool		visiting;		/* while loops are looked for */
+	bool		visiting;		/* while cycles are looked for */
 	bool		visited;
 
 	int			types;			/* UJOBS_TYPE bits; 0 = all */
@@ -162,26 +165,23 @@ typedef struct UjobsSchemaReader
 } UjobsSchemaReader;
 
 /* Raises UJ003: at this place this keyword ... */
-pg_noreturn extern void ujobs_schema_refuse(const UjobsSchemaNode *node, const char *keyword, const char *reason,
-								const char *hint);
+pg_noreturn extern void ujobs_schema_node_refuse(const UjobsSchemaNode *node, const char *keyword, const char *reason,
+												 const char *hint);
 
-/* The schema `value` at the place below `outer`, and all in it.  step NULL: directly below the keyword. */
-extern UjobsSchemaNode *ujobs_schema_read(UjobsSchemaReader *reader, const UjobsSchemaNode *outer,
-										  const char *keyword, const UjobsSchemaName *step,
-										  const JsonbValue *value);
+/*
+ * A node for the schema `value` at the place below `outer`; step NULL: directly
+ * below the keyword.  Its identifiers and references are noted.  An $id changes
+ * reader->resource, which the caller sets back when all in it is read.  Raises
+ * UJ003 when the value is no schema.
+ */
+extern UjobsSchemaNode *ujobs_schema_node_make(UjobsSchemaReader *reader, const UjobsSchemaNode *outer,
+											   const char *keyword, const UjobsSchemaName *step,
+											   const JsonbValue *value);
 
-/* Fills a node from one member of its object; raises UJ003 when it is no keyword or has a bad value. */
-extern void ujobs_schema_read_keyword(UjobsSchemaReader *reader, UjobsSchemaNode *node,
-									  const UjobsSchemaName *name, const JsonbValue *value);
+/* Appends "/" and one step of a JSON pointer, escaped. */
+extern void ujobs_schema_node_append_step(StringInfo out, const char *text, int length);
 
-/* Ties all references; raises UJ003 when one leads out of the document or in circles. */
-extern void ujobs_schema_tie(UjobsSchemaReader *reader);
-
-/* RFC 3986, 5.2: a reference, without its fragment, seen from a base. */
-extern char *ujobs_uri_resolve(const char *base, const char *reference);
-
-/* A URI's fragment, decoded; "" when it has none. */
-extern char *ujobs_uri_fragment(const char *uri);
+/* ---- jsonb ---- */
 
 /* Whether the value is an object, or an array, and which. */
 static inline JsonbContainer *
@@ -199,68 +199,57 @@ ujobs_schema_array(const JsonbValue *value)
 }
 
 /* Root of a jsonb as a value. */
-extern void ujobs_schema_root_value(Jsonb *jsonb, JsonbValue *value);
+static inline void
+ujobs_schema_root_value(Jsonb *jsonb, JsonbValue *value)
+{
+	if (JsonbExtractScalar(&jsonb->root, value))
+		return;
+	value->type = jbvBinary;
+	value->val.binary.data = &jsonb->root;
+	value->val.binary.len = VARSIZE(jsonb) - VARHDRSZ;
+}
+
+/* The next item of an array; false at its end. */
+static inline bool
+ujobs_schema_next_item(JsonbIterator **iterator, JsonbValue *value)
+{
+	JsonbIteratorToken token;
+
+	while ((token = JsonbIteratorNext(iterator, value, true)) != WJB_DONE)
+	{
+		if (token == WJB_ELEM)
+			return true;
+	}
+	return false;
+}
+
+/* The next member of an object; false at its end. */
+static inline bool
+ujobs_schema_next_member(JsonbIterator **iterator, UjobsSchemaName *name, JsonbValue *value)
+{
+	JsonbIteratorToken token;
+
+	while ((token = JsonbIteratorNext(iterator, value, true)) != WJB_DONE)
+	{
+		if (token == WJB_VALUE)
+			return true;
+		if (token == WJB_KEY)
+		{
+			name->text = value->val.string.val;
+			name->length = value->val.string.len;
+		}
+	}
+	return false;
+}
 
 /* Whether a number has no fraction. */
-extern bool ujobs_schema_is_integer(Numeric number);
-
-/* ---- checking ---- */
-
-/* Where in the input a value stands. */
-typedef struct UjobsSchemaPlace
+static inline bool
+ujobs_schema_is_integer(Numeric number)
 {
-	const struct UjobsSchemaPlace *outer;
-	const char *key;			/* of an object; NULL: item of an array */
-	int			length;
-	int			index;
-	bool		is_name;		/* not the member's value but its name */
-} UjobsSchemaPlace;
+	Datum		whole = DirectFunctionCall2(numeric_trunc, NumericGetDatum(number), Int32GetDatum(0));
 
-/* The resources entered so far, innermost first. */
-typedef struct UjobsSchemaScope
-{
-	const struct UjobsSchemaScope *outer;
-	const UjobsSchemaResource *resource;
-} UjobsSchemaScope;
-
-typedef struct UjobsSchemaRun
-{
-	int			quiet;			/* above 0: failing is a normal answer, nobody reads why */
-	char	   *fault;
-} UjobsSchemaRun;
-
-/* One value under one schema. */
-typedef struct UjobsSchemaVisit
-{
-	UjobsSchemaRun *run;
-	const UjobsSchemaNode *node;
-	const JsonbValue *value;
-	const UjobsSchemaPlace *place;
-	const UjobsSchemaScope *scope;
-	bool	   *seen;			/* members or items evaluated so far; NULL when nobody asks */
-} UjobsSchemaVisit;
-
-extern bool ujobs_schema_visit(const UjobsSchemaVisit *given);
-
-/* Another schema for the same value; what it evaluated counts when it fits. */
-extern bool ujobs_schema_visit_same(const UjobsSchemaVisit *visit, const UjobsSchemaNode *node);
-
-/* A schema for a member or item. */
-extern bool ujobs_schema_visit_inner(const UjobsSchemaVisit *visit, const UjobsSchemaNode *node,
-									 const JsonbValue *value, const UjobsSchemaPlace *place);
-
-/* The same, when not to fit is a normal answer. */
-extern bool ujobs_schema_try_inner(const UjobsSchemaVisit *visit, const UjobsSchemaNode *node,
-								   const JsonbValue *value, const UjobsSchemaPlace *place);
-
-/* Records what does not fit, unless quiet; returns false. */
-extern bool ujobs_schema_fail(const UjobsSchemaVisit *visit, const char *keyword, const char *rule,...) pg_attribute_printf(3, 4);
-
-/* Keywords for objects, for arrays; and unevaluatedProperties, unevaluatedItems. */
-extern bool ujobs_schema_visit_object(const UjobsSchemaVisit *visit);
-extern bool ujobs_schema_visit_array(const UjobsSchemaVisit *visit);
-extern bool ujobs_schema_visit_unevaluated_members(const UjobsSchemaVisit *visit);
-extern bool ujobs_schema_visit_unevaluated_items(const UjobsSchemaVisit *visit);
+	return DatumGetBool(DirectFunctionCall2(numeric_eq, whole, NumericGetDatum(number)));
+}
 
 /* "1 item", "2 items". */
 static inline const char *
@@ -268,8 +257,5 @@ ujobs_schema_plural(int64 n)
 {
 	return n == 1 ? "" : "s";
 }
-
-/* Equal as JSON values: 1 and 1.0 are. */
-extern int	ujobs_schema_compare(const JsonbValue *a, const JsonbValue *b);
 
 #endif							/* UJOBS_MODEL_SCHEMA_NODE_H */

@@ -1,17 +1,19 @@
 /*
  * schema_reference.c: $ref and $dynamicRef find their schemas.
  *
- * All places of the document stand in an index by URI: each by its pointer
- * from the resource it belongs to, from the document, and by its anchors.  A
- * reference is looked up there and nowhere else, so one that leads out of the
- * document is refused.  At the end the graph is searched for circles that
- * would visit the same value for ever.
+ * An index by URI has every place of the document: each by its pointer from
+ * the resource it belongs to, by its pointer from the document, and by its
+ * anchors.  A reference is looked up there and nowhere else, so one that leads
+ * out of the document is refused.  At the end the graph is searched for cycles
+ * that would visit the same value without end.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
 
 #include "model/schema_node.h"
+#include "model/schema_reference.h"
+#include "model/uri.h"
 
 typedef struct Entry
 {
@@ -21,22 +23,22 @@ typedef struct Entry
 	int			order;			/* of the document */
 } Entry;
 
-typedef struct Places
+typedef struct UriIndex
 {
 	Entry	   *entry;
 	int			n;
-} Places;
+} UriIndex;
 
 /* ---- the index ---- */
 
 static void
-add(Places *places, const char *uri, const char *fragment, UjobsSchemaNode *node)
+add(UriIndex *index, const char *uri, const char *fragment, UjobsSchemaNode *node)
 {
-	places->entry[places->n].uri = psprintf("%s#%s", uri, fragment);
-	places->entry[places->n].node = node;
-	places->entry[places->n].keyword = "$id";
-	places->entry[places->n].order = places->n;
-	places->n++;
+	index->entry[index->n].uri = psprintf("%s#%s", uri, fragment);
+	index->entry[index->n].node = node;
+	index->entry[index->n].keyword = "$id";
+	index->entry[index->n].order = index->n;
+	index->n++;
 }
 
 static int
@@ -54,56 +56,56 @@ compare_ordered(const void *a, const void *b)
 }
 
 static void
-refuse_twice(const Places *places)
+refuse_duplicates(const UriIndex *index)
 {
-	for (int i = 1; i < places->n; i++)
+	for (int i = 1; i < index->n; i++)
 	{
-		const Entry *entry = &places->entry[i];
+		const Entry *entry = &index->entry[i];
 
 		if (strcmp(entry[-1].uri, entry->uri) == 0 && entry[-1].node != entry->node)
-			ujobs_schema_refuse(entry->node, entry->keyword,
-								psprintf("gives a name that another schema has too: \"%s\"", entry->uri),
-								"Give each schema its own name.");
+			ujobs_schema_node_refuse(entry->node, entry->keyword,
+									 psprintf("gives a name that another schema has too: \"%s\"", entry->uri),
+									 "Give each schema its own name.");
 	}
 }
 
 static void
-places_index(Places *places, const UjobsSchemaReader *reader)
+index_build(UriIndex *index, const UjobsSchemaReader *reader)
 {
 	UjobsSchemaResource *document = linitial(reader->resources);
 	ListCell   *cell;
 
-	places->n = 0;
-	places->entry = palloc((2 * list_length(reader->nodes) + list_length(reader->anchors)) * sizeof(Entry));
+	index->n = 0;
+	index->entry = palloc((2 * list_length(reader->nodes) + list_length(reader->anchors)) * sizeof(Entry));
 	foreach(cell, reader->nodes)
 	{
 		UjobsSchemaNode *node = lfirst(cell);
 
-		add(places, node->resource->uri, node->place + strlen(node->resource->root->place), node);
+		add(index, node->resource->uri, node->place + strlen(node->resource->root->place), node);
 		if (node->resource != document)
-			add(places, document->uri, node->place, node);
+			add(index, document->uri, node->place, node);
 	}
 	foreach(cell, reader->anchors)
 	{
 		const UjobsSchemaMention *anchor = lfirst(cell);
 
-		add(places, anchor->node->resource->uri, anchor->text, anchor->node);
-		places->entry[places->n - 1].keyword = anchor->keyword;
+		add(index, anchor->node->resource->uri, anchor->text, anchor->node);
+		index->entry[index->n - 1].keyword = anchor->keyword;
 	}
-	qsort(places->entry, places->n, sizeof(Entry), compare_ordered);
-	refuse_twice(places);
+	qsort(index->entry, index->n, sizeof(Entry), compare_ordered);
+	refuse_duplicates(index);
 }
 
 static UjobsSchemaNode *
-places_find(const Places *places, char *uri)
+index_find(const UriIndex *index, char *uri)
 {
 	Entry		key = {.uri = uri};
-	Entry	   *entry = bsearch(&key, places->entry, places->n, sizeof(Entry), compare_entries);
+	Entry	   *entry = bsearch(&key, index->entry, index->n, sizeof(Entry), compare_entries);
 
 	return entry != NULL ? entry->node : NULL;
 }
 
-/* ---- tying ---- */
+/* ---- resolving ---- */
 
 static bool
 has_dynamic(const UjobsSchemaResource *resource, const UjobsSchemaNode *node, const char *name)
@@ -121,17 +123,17 @@ has_dynamic(const UjobsSchemaResource *resource, const UjobsSchemaNode *node, co
 }
 
 static void
-tie(const Places *places, const UjobsSchemaMention *mention)
+resolve(const UriIndex *index, const UjobsSchemaMention *mention)
 {
 	UjobsSchemaNode *node = mention->node;
 	char	   *fragment = ujobs_uri_fragment(mention->text);
 	char	   *base = ujobs_uri_resolve(node->resource->uri, mention->text);
-	UjobsSchemaNode *target = places_find(places, psprintf("%s#%s", base, fragment));
+	UjobsSchemaNode *target = index_find(index, psprintf("%s#%s", base, fragment));
 
 	if (target == NULL)
-		ujobs_schema_refuse(node, mention->keyword,
-							psprintf("leads to no schema of this document: \"%s\"", mention->text),
-							"Refer to a schema inside the document; others are never fetched: copy them into $defs.");
+		ujobs_schema_node_refuse(node, mention->keyword,
+								 psprintf("leads to no schema of this document: \"%s\"", mention->text),
+								 "Refer to a schema inside the document; others are never fetched: copy them into $defs.");
 	if (mention->keyword[1] == 'r')
 		node->reference = target;
 	else
@@ -142,7 +144,7 @@ tie(const Places *places, const UjobsSchemaMention *mention)
 	}
 }
 
-/* ---- circles ---- */
+/* ---- cycles ---- */
 
 static List *
 append_nodes(List *list, const UjobsSchemaNodes *nodes)
@@ -209,7 +211,7 @@ same_value(const UjobsSchemaReader *reader, const UjobsSchemaNode *node)
 }
 
 static void
-refuse_circles(const UjobsSchemaReader *reader, UjobsSchemaNode *node)
+refuse_cycles(const UjobsSchemaReader *reader, UjobsSchemaNode *node)
 {
 	List	   *next;
 	ListCell   *cell;
@@ -224,11 +226,11 @@ refuse_circles(const UjobsSchemaReader *reader, UjobsSchemaNode *node)
 		UjobsSchemaNode *target = lfirst(cell);
 
 		if (target->visiting)
-			ujobs_schema_refuse(node, node->reference == target ? "$ref" :
-								node->dynamic_reference != NULL ? "$dynamicRef" : target->keyword,
-								"leads in a circle that never comes to a member or an item",
-								"Break the circle: a schema may meet itself again only below properties or items.");
-		refuse_circles(reader, target);
+			ujobs_schema_node_refuse(node, node->reference == target ? "$ref" :
+									 node->dynamic_reference != NULL ? "$dynamicRef" : target->keyword,
+									 "leads in a circle that never comes to a member or an item",
+									 "Break the circle: a schema may meet itself again only below properties or items.");
+		refuse_cycles(reader, target);
 	}
 	list_free(next);
 	node->visiting = false;
@@ -236,19 +238,19 @@ refuse_circles(const UjobsSchemaReader *reader, UjobsSchemaNode *node)
 }
 
 void
-ujobs_schema_tie(UjobsSchemaReader *reader)
+ujobs_schema_reference_resolve(UjobsSchemaReader *reader)
 {
-	Places		places;
+	UriIndex	index;
 	ListCell   *cell;
 
 	if (reader->resources == NIL)
 		return;					/* true or false */
-	places_index(&places, reader);
+	index_build(&index, reader);
 	foreach(cell, reader->references)
-		tie(&places, lfirst(cell));
+		resolve(&index, lfirst(cell));
 	foreach(cell, reader->nodes)
-		refuse_circles(reader, lfirst(cell));
-	for (int i = 0; i < places.n; i++)
-		pfree(places.entry[i].uri);
-	pfree(places.entry);
+		refuse_cycles(reader, lfirst(cell));
+	for (int i = 0; i < index.n; i++)
+		pfree(index.entry[i].uri);
+	pfree(index.entry);
 }

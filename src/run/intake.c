@@ -20,7 +20,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "model/json_schema.h"
+#include "model/schema_check.h"
 #include "model/template.h"
 #include "model/traceparent.h"
 #include "run/intake.h"
@@ -146,7 +146,7 @@ item_of(const UjobsDefinition *d, Jsonb *message, UjobsEnqueueItem *item)
 	if (item->input == NULL)
 		item->input = DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")));
 	if (schema != NULL)
-		ujobs_schema_require(schema, d->name, item->input, 0);
+		ujobs_schema_check_or_raise(schema, d->name, item->input, 0);
 	item->tenant = short_member(message, "tenantId", UJOBS_MAX_TENANT_BYTES);
 	if (item->tenant == NULL && d->tenant_parsed != NULL && json_member(message, "tenantId") == NULL)
 		item->tenant = ujobs_template_render(d->tenant_parsed, item->input, "tenant", UJOBS_MAX_TENANT_BYTES);

@@ -10,7 +10,7 @@
 #include "utils/timestamp.h"
 
 #include "core/zone.h"
-#include "model/json_schema.h"
+#include "model/schema_check.h"
 #include "model/template.h"
 #include "run/rule.h"
 #include "store/definition_store.h"
@@ -87,7 +87,7 @@ ujobs_rule_check_input(const UjobsDefinition *definition, Jsonb *input)
 	const UjobsSchema *schema = ujobs_definition_schema(definition);
 
 	if (schema != NULL)
-		ujobs_schema_require(schema, definition->name, input, 0);
+		ujobs_schema_check_or_raise(schema, definition->name, input, 0);
 }
 
 Jsonb *

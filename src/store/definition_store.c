@@ -30,7 +30,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/wakeup.h"
-#include "model/json_schema.h"
+#include "model/schema_compile.h"
 #include "model/retry.h"
 #include "model/template.h"
 #include "store/catalogue.h"

@@ -1,12 +1,12 @@
 /*
- * schema_pattern.h: the regular expressions of JSON Schema, run by PostgreSQL's engine.
+ * pattern.h: the regular expressions of JSON Schema, run by PostgreSQL's engine.
  *
  * Users write them as ECMA 262 has them (with its flag u).  Escapes that the
  * two languages spell differently are translated; what has no equal is
  * refused.
  */
-#ifndef UJOBS_MODEL_SCHEMA_PATTERN_H
-#define UJOBS_MODEL_SCHEMA_PATTERN_H
+#ifndef UJOBS_MODEL_PATTERN_H
+#define UJOBS_MODEL_PATTERN_H
 
 #include "postgres.h"
 
@@ -24,4 +24,4 @@ extern bool ujobs_pattern_matches(const UjobsPattern *pattern, const char *text,
 /* The source as written. */
 extern const char *ujobs_pattern_source(const UjobsPattern *pattern);
 
-#endif							/* UJOBS_MODEL_SCHEMA_PATTERN_H */
+#endif							/* UJOBS_MODEL_PATTERN_H */

@@ -1,5 +1,5 @@
 /*
- * schema_pattern.c: ECMA 262 patterns as PostgreSQL's advanced regular expressions.
+ * pattern.c: ECMA 262 patterns as PostgreSQL's advanced regular expressions.
  *
  * The two languages agree in most of what people write, and disagree silently
  * in a few escapes (\b is a word's edge to one and a backspace to the other).
@@ -17,7 +17,7 @@
 #include "regex/regex.h"
 #include "utils/memutils.h"
 
-#include "model/schema_pattern.h"
+#include "model/pattern.h"
 
 /* White space of ECMA 262 beyond ASCII, and its line ends. */
 #define WIDE_SPACE "\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff"

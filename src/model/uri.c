@@ -1,5 +1,5 @@
 /*
- * schema_uri.c: URI references, as far as a schema needs them.
+ * uri.c: URI references, as far as a schema needs them.
  *
  * RFC 3986: a reference is split into its five parts (appendix B), and the
  * missing ones are taken from the base (section 5.2).  Nothing is normalized
@@ -9,7 +9,7 @@
 
 #include "lib/stringinfo.h"
 
-#include "model/schema_node.h"
+#include "model/uri.h"
 
 typedef struct Part
 {
