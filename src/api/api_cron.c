@@ -109,7 +109,7 @@ ujobs_sql_next_runs(PG_FUNCTION_ARGS)
 	context = SRF_PERCALL_SETUP();
 	runs = context->user_fctx;
 	if (context->call_cntr >= context->max_calls ||
-		!ujobs_cron_next(&runs->cron, runs->zone, runs->last, &runs->last))
+		!ujobs_cron_occurrence_next(&runs->cron, runs->zone, runs->last, &runs->last))
 		SRF_RETURN_DONE(context);
 	found = ujobs_cron_timestamp(runs->last);
 	if (TIMESTAMP_IS_NOEND(found))

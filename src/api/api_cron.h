@@ -4,7 +4,7 @@
 #ifndef UJOBS_API_API_CRON_H
 #define UJOBS_API_API_CRON_H
 
-#include "model/cron_next.h"
+#include "model/cron_occurrence.h"
 
 /* Raises UJ007 with the reason in DETAIL. */
 extern void ujobs_cron_read(const char *expr, UjobsCron *cron);

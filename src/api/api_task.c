@@ -423,7 +423,7 @@ next_run(const UjobsTask *task, TimestampTz after)
 
 	if (zone == NULL || TIMESTAMP_NOT_FINITE(after) ||
 		!ujobs_cron_parse(task->cron, strlen(task->cron), &cron, &error) ||
-		!ujobs_cron_next(&cron, zone, ujobs_cron_seconds(after), &next))
+		!ujobs_cron_occurrence_next(&cron, zone, ujobs_cron_seconds(after), &next))
 		return DT_NOEND;
 	return ujobs_cron_timestamp(next);
 }

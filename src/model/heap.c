@@ -1,5 +1,5 @@
 /*
- * heap.c: the dispatcher's picture of what is ready and what comes due.
+ * heap.c: jobs that are ready, or come due, as a binary heap in an array.
  */
 #include "postgres.h"
 
@@ -71,8 +71,9 @@ ujobs_heap_push(UjobsHeap *heap, UjobsHeapItem item)
 	}
 }
 
+/* Moves an item down until its children come after it. */
 static void
-sink(UjobsHeap *heap, int i)
+move_down(UjobsHeap *heap, int i)
 {
 	for (;;)
 	{
@@ -98,7 +99,7 @@ ujobs_heap_pop(UjobsHeap *heap)
 	Assert(heap->size > 0);
 	top = heap->item[0];
 	heap->item[0] = heap->item[--heap->size];
-	sink(heap, 0);
+	move_down(heap, 0);
 	return top;
 }
 
@@ -126,10 +127,11 @@ ujobs_heap_free(UjobsHeap *heap)
 UjobsHeapItem
 ujobs_heap_trim(UjobsHeap *heap, int n)
 {
-	UjobsHeapItem *kept = MemoryContextAlloc(heap->context, n * sizeof(UjobsHeapItem));
+	UjobsHeapItem *kept;
 	UjobsHeapItem worst;
 
 	Assert(n >= 1 && heap->size > n);
+	kept = MemoryContextAlloc(heap->context, n * sizeof(UjobsHeapItem));
 	for (int i = 0; i < n; i++)
 		kept[i] = ujobs_heap_pop(heap);
 	worst = kept[n - 1];

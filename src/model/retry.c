@@ -70,9 +70,9 @@ number_round(const JsonbValue *value)
 	return (int64) rint(number);
 }
 
-/* Interval text as ms; false when it cannot be understood. */
-static bool
-interval_text_ms(const char *text, int64 *ms)
+/* Interval text as ms; -1 when it is negative or cannot be understood. */
+static int64
+interval_text_ms(const char *text)
 {
 	char		buffer[256];
 	char	   *field[MAXDATEFIELDS];
@@ -85,7 +85,7 @@ interval_text_ms(const char *text, int64 *ms)
 	int64		us;
 
 	if (ParseDateTime(text, buffer, sizeof(buffer), field, ftype, MAXDATEFIELDS, &nf) != 0)
-		return false;
+		return -1;
 	memset(&itm, 0, sizeof(itm));
 	failed = DecodeInterval(field, ftype, nf, INTERVAL_FULL_RANGE, &dtype, &itm);
 	if (failed == DTERR_BAD_FORMAT)
@@ -95,10 +95,9 @@ interval_text_ms(const char *text, int64 *ms)
 		failed = DecodeISO8601Interval(copy, &dtype, &itm);
 	}
 	if (failed != 0 || dtype != DTK_DELTA || itmin2interval(&itm, &interval) != 0)
-		return false;
+		return -1;
 	us = ujobs_clock_interval_us(&interval);
-	*ms = us < 0 ? -1 : Min((us + US_PER_MS / 2) / US_PER_MS, MAX_DELAY_MS + 1);
-	return true;
+	return us < 0 ? -1 : Min((us + US_PER_MS / 2) / US_PER_MS, MAX_DELAY_MS + 1);
 }
 
 /* A duration in us: interval text, or a number of ms. */
@@ -109,9 +108,8 @@ parse_duration(const char *key, const JsonbValue *value)
 
 	if (value->type == jbvNumeric)
 		ms = number_round(value);
-	else if (value->type != jbvString ||
-			 !interval_text_ms(pnstrdup(value->val.string.val, value->val.string.len), &ms))
-		ms = -1;
+	else if (value->type == jbvString)
+		ms = interval_text_ms(pnstrdup(value->val.string.val, value->val.string.len));
 	if (ms < 0 || ms > MAX_DELAY_MS)
 		option_error(key, value, "an interval such as \"30s\", or a number of milliseconds, from 0 to " MAX_DELAY_TEXT);
 	return ms * US_PER_MS;
@@ -238,7 +236,6 @@ void
 ujobs_retry_parse(Jsonb *given, UjobsRetry *policy)
 {
 	JsonbIterator *it;
-	JsonbIteratorToken token;
 	JsonbValue	key;
 	JsonbValue	value;
 
@@ -252,8 +249,8 @@ ujobs_retry_parse(Jsonb *given, UjobsRetry *policy)
 				 errdetail("It is %s.", JsonbToCString(NULL, &given->root, VARSIZE(given))),
 				 errhint("Write retry like {\"attempts\": 3, \"backoff\": \"exponential\", \"delay\": \"1s\", \"maxDelay\": \"1h\"}.")));
 	it = JsonbIteratorInit(&given->root);
-	token = JsonbIteratorNext(&it, &key, true); /* WJB_BEGIN_OBJECT */
-	while ((token = JsonbIteratorNext(&it, &key, true)) == WJB_KEY)
+	(void) JsonbIteratorNext(&it, &key, true);	/* WJB_BEGIN_OBJECT */
+	while (JsonbIteratorNext(&it, &key, true) == WJB_KEY)
 	{
 		(void) JsonbIteratorNext(&it, &value, true);
 		parse_option(pnstrdup(key.val.string.val, key.val.string.len), &value, policy);
@@ -289,6 +286,7 @@ ujobs_retry_delay(const UjobsRetry *policy, int32 attempt)
 	int64		n = Max(attempt, 1);
 	int64		limit = policy->max_delay;
 
+	Assert(policy->delay >= 0 && limit >= 0);
 	if (policy->delay == 0)
 		return 0;
 	switch (policy->backoff)
@@ -332,9 +330,10 @@ ujobs_retry_decide(const UjobsRetry *policy, int32 attempt, int32 max_attempts,
 	UjobsRetryDecision decision = {0};
 	bool		terminal = failure->hopeless || is_terminal(policy, failure->sqlerrcode);
 
+	Assert(failure->random >= 0 && failure->random < 1);
 	if (terminal || attempt >= max_attempts)
 	{
-		/* who wants no dead letters gets none, whatever ended the job */
+		/* without dead letters an ended job is cancelled, also after a terminal error */
 		decision.outcome = policy->dead_letter ? UJOBS_OUTCOME_DEAD : UJOBS_OUTCOME_CANCELLED;
 		decision.exhausted = !terminal;
 		return decision;

@@ -19,10 +19,10 @@ typedef struct UjobsFailure
 	int			sqlerrcode;		/* packed SQLSTATE */
 	int64		retry_after;	/* us asked for by UJ021, -1 = not asked */
 	bool		hopeless;		/* terminal, whatever its code */
-	double		random;			/* in [0, 1): the jitter's dice */
+	double		random;			/* in [0, 1), for the jitter */
 } UjobsFailure;
 
-/* The defaults of API section 2: 3 attempts, exponential from 1 s up to 1 h, jitter. */
+/* The defaults: 3 attempts, exponential from 1 s up to 1 h, jitter. */
 extern void ujobs_retry_default(UjobsRetry *policy);
 
 /*

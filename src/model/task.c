@@ -1,5 +1,5 @@
 /*
- * task.c: reads what a task enqueues, and names what it fires.
+ * task.c: what a task enqueues, which of its occurrences fire, and the names of what it fires.
  */
 #include "postgres.h"
 
@@ -37,6 +37,54 @@ ujobs_task_catch_up_read(const char *name, UjobsCatchUp *policy)
 			return true;
 	}
 	return false;
+}
+
+/* ---- catching up ---- */
+
+/* One of all. */
+static void
+fire_one(UjobsDue *due, int64 occurrence)
+{
+	due->n = 1;
+	due->occurrence = palloc(sizeof(int64));
+	due->occurrence[0] = occurrence;
+}
+
+/* The newest of all, found backwards, at most rule->most. */
+static void
+fire_newest(const UjobsCatchUpRule *rule, int64 watermark, int64 now, UjobsDue *due)
+{
+	int64		all = ujobs_cron_occurrence_count(&rule->cron, rule->zone, watermark, now);
+	int64		until = now;
+
+	due->n = (int) Min(all, rule->most);
+	due->dropped = all - due->n;
+	due->occurrence = MemoryContextAllocHuge(CurrentMemoryContext, Max(due->n, 1) * sizeof(int64));
+	for (int i = due->n - 1; i >= 0; i--)
+	{
+		if (!ujobs_cron_occurrence_previous(&rule->cron, rule->zone, until, &due->occurrence[i]))
+			due->occurrence[i] = until;
+		until = due->occurrence[i] - 1;
+	}
+}
+
+void
+ujobs_task_catch_up(const UjobsCatchUpRule *rule, int64 watermark, int64 now, UjobsDue *due)
+{
+	int64		first;
+	int64		second;
+	int64		last;
+
+	memset(due, 0, sizeof(*due));
+	if (!ujobs_cron_occurrence_next(&rule->cron, rule->zone, watermark, &first) || first > now)
+		return;
+	if (rule->policy == UJOBS_CATCH_UP_RUN_ONCE ||
+		!ujobs_cron_occurrence_next(&rule->cron, rule->zone, first, &second) || second > now)
+		fire_one(due, first);
+	else if (rule->policy == UJOBS_CATCH_UP_RUN_ALL)
+		fire_newest(rule, watermark, now, due);
+	else if (ujobs_cron_occurrence_previous(&rule->cron, rule->zone, now, &last))
+		fire_one(due, last);
 }
 
 /* ---- the list ---- */
@@ -121,7 +169,7 @@ ujobs_task_key(const char *task, TimestampTz occurrence, const char *key)
 	return full;
 }
 
-/* A name that leaves no room is cut and told apart by its hash. */
+/* A name that is too long is cut, and a hash of the whole makes it distinct. */
 char *
 ujobs_task_job_name(const char *task)
 {

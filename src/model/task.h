@@ -9,7 +9,9 @@
 #include "datatype/timestamp.h"
 #include "utils/jsonb.h"
 
-/* What is done about occurrences that nobody was there for. */
+#include "model/cron_occurrence.h"
+
+/* What is done about occurrences that passed while no scheduler ran. */
 typedef enum UjobsCatchUp
 {
 	UJOBS_CATCH_UP_SKIP,		/* the latest fires */
@@ -38,6 +40,22 @@ typedef struct UjobsTask
 	char	   *broken;			/* why it cannot fire, NULL when it can */
 } UjobsTask;
 
+typedef struct UjobsCatchUpRule
+{
+	UjobsCron	cron;
+	const UjobsZone *zone;
+	UjobsCatchUp policy;
+	int32		most;			/* for run-all */
+} UjobsCatchUpRule;
+
+/* The occurrences that fire, the earliest first. */
+typedef struct UjobsDue
+{
+	int			n;
+	int64	   *occurrence;		/* seconds since 1970, palloc'd */
+	int64		dropped;		/* more than run-all may fire */
+} UjobsDue;
+
 /* One job that a fire enqueues. */
 typedef struct UjobsTaskEntry
 {
@@ -48,6 +66,13 @@ typedef struct UjobsTaskEntry
 /* skip, run-once and run-all. */
 extern const char *ujobs_task_catch_up_name(UjobsCatchUp policy);
 extern bool ujobs_task_catch_up_read(const char *name, UjobsCatchUp *policy);
+
+/*
+ * Decides about the occurrences in (watermark, now], both in seconds since
+ * 1970.  Costs the same after a minute and after years, but for run-all,
+ * which computes as many as fire.
+ */
+extern void ujobs_task_catch_up(const UjobsCatchUpRule *rule, int64 watermark, int64 now, UjobsDue *due);
 
 /*
  * Reads [["job", input], ["job"], ...]; an input left out is {}.  Returns how

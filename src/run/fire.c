@@ -1,7 +1,7 @@
 /*
  * fire.c: due tasks become jobs.
  *
- * For each pick: which occurrences fire (model/catch_up.c), and as which jobs
+ * For each pick: which occurrences fire (model/task.c), and as which jobs
  * with which keys.  What is wrong with a task is found here, before anything
  * is written, so that a broken one stands alone.  Then one statement moves all
  * watermarks and says whose turn it was, and the jobs of those go in, those
@@ -157,7 +157,7 @@ aim(Shots *shots, UjobsPick *pick, const Shot *from, TimestampTz now)
 	UjobsRule  *rule = pick->rule;
 	Shot		at = *from;
 
-	ujobs_catch_up_decide(&rule->plan, ujobs_cron_seconds(rule->task->watermark), ujobs_cron_seconds(now), &pick->due);
+	ujobs_task_catch_up(&rule->plan, ujobs_cron_seconds(rule->task->watermark), ujobs_cron_seconds(now), &pick->due);
 	for (int i = 0; i < pick->due.n; i++)
 	{
 		at.occurrence = ujobs_cron_timestamp(pick->due.occurrence[i]);

@@ -4,7 +4,7 @@
 #ifndef UJOBS_RUN_RULE_H
 #define UJOBS_RUN_RULE_H
 
-#include "model/catch_up.h"
+#include "model/task.h"
 #include "model/job.h"
 #include "model/task.h"
 #include "store/task_store.h"

@@ -8,7 +8,7 @@
 #define UJOBS_STORE_CATALOGUE_H
 
 #include "core/query.h"
-#include "model/ring.h"
+#include "model/history.h"
 
 typedef enum UjobsStatementId
 {

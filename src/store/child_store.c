@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "core/identity.h"
-#include "model/ring.h"
+#include "model/history.h"
 #include "store/catalogue.h"
 #include "store/child_store.h"
 

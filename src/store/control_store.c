@@ -16,7 +16,7 @@
 #include "utils/xid8.h"
 
 #include "core/queue_counters.h"
-#include "model/ring.h"
+#include "model/history.h"
 #include "store/catalogue.h"
 #include "store/control_store.h"
 

@@ -9,8 +9,8 @@
 #define UJOBS_STORE_JOB_STORE_H
 
 #include "core/identity.h"
+#include "model/history.h"
 #include "model/job.h"
-#include "model/ring.h"
 
 /*
  * Reads the rows of these ids that may run now, in the order of ids: pending

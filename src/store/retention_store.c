@@ -5,7 +5,7 @@
 
 #include "utils/timestamp.h"
 
-#include "model/ring.h"
+#include "model/history.h"
 #include "store/catalogue.h"
 #include "store/retention_store.h"
 

@@ -20,7 +20,7 @@
 #include "core/capacity.h"
 #include "core/spawn.h"
 #include "core/wakeup.h"
-#include "model/ring.h"
+#include "model/history.h"
 #include "store/retention_store.h"
 #include "worker/cron.h"
 #include "worker/expiry.h"

@@ -9,7 +9,7 @@
 
 #include "zone_table.h"
 #include "model/cron_describe.h"
-#include "model/cron_next.h"
+#include "model/cron_occurrence.h"
 
 int			LLVMFuzzerTestOneInput(const uint8 *data, size_t size);
 
@@ -50,13 +50,13 @@ check_walk(const UjobsCron *cron, const UjobsZoneTable *table)
 
 	for (int i = 0; i < 20; i++)
 	{
-		if (!ujobs_cron_next(cron, zone, after, &next))
+		if (!ujobs_cron_occurrence_next(cron, zone, after, &next))
 			return;
 		must(next > after);
-		must(ujobs_cron_previous(cron, zone, next, &again) && again == next);
-		must(ujobs_cron_next(cron, zone, next - 1, &again) && again == next);
+		must(ujobs_cron_occurrence_previous(cron, zone, next, &again) && again == next);
+		must(ujobs_cron_occurrence_next(cron, zone, next - 1, &again) && again == next);
 		if (next - from < 86400)
-			must(ujobs_cron_count(cron, zone, from, next) == i + 1);
+			must(ujobs_cron_occurrence_count(cron, zone, from, next) == i + 1);
 		after = next;
 	}
 }

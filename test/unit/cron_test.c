@@ -4,7 +4,7 @@
  * Random expressions in real and invented zones.  The slow calendar looks at
  * every second or minute of a stretch of time and at nothing else: which
  * instants match, which readings the jumps moved, which came twice.  Its
- * answer must be what ujobs_cron_next walks through, what _previous finds
+ * answer must be what ujobs_cron_occurrence_next walks through, what _previous finds
  * backwards and what _count counts.
  *
  * UJOBS_UNIT_ROUNDS and UJOBS_UNIT_SEED change how many and which.
@@ -17,7 +17,7 @@
 
 #include "unit.h"
 #include "zone_table.h"
-#include "model/cron_next.h"
+#include "model/cron_occurrence.h"
 
 #define MAX_FOUND 200000
 #define DAY 86400
@@ -254,17 +254,17 @@ compare(const UjobsCron *cron, const UjobsZoneTable *table, int64 from, int64 un
 		return NULL;
 	for (int i = 0; i < n; i++)
 	{
-		if (!ujobs_cron_next(cron, zone, t, &next) || next != found[i])
+		if (!ujobs_cron_occurrence_next(cron, zone, t, &next) || next != found[i])
 			return "next is another";
-		if (i % 97 == 0 && (!ujobs_cron_previous(cron, zone, next, &previous) || previous != next))
+		if (i % 97 == 0 && (!ujobs_cron_occurrence_previous(cron, zone, next, &previous) || previous != next))
 			return "previous(next) is not it";
-		if (i > 0 && i % 89 == 0 && (!ujobs_cron_previous(cron, zone, next - 1, &previous) || previous != found[i - 1]))
+		if (i > 0 && i % 89 == 0 && (!ujobs_cron_occurrence_previous(cron, zone, next - 1, &previous) || previous != found[i - 1]))
 			return "previous is not the one before";
 		t = next;
 	}
-	if (ujobs_cron_next(cron, zone, t, &next) && next <= until)
+	if (ujobs_cron_occurrence_next(cron, zone, t, &next) && next <= until)
 		return "next finds too many";
-	if (ujobs_cron_count(cron, zone, from, until) != n)
+	if (ujobs_cron_occurrence_count(cron, zone, from, until) != n)
 		return "count is another";
 	return NULL;
 }

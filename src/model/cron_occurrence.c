@@ -1,27 +1,27 @@
 /*
- * cron_next.c: from readings of the wall clock to instants.
+ * cron_occurrence.c: from matching local times to instants.
  *
  * Time is walked in spans of constant offset.  In a span an instant is its
- * reading minus the offset.  Where clocks jump forward, the readings jumped
- * over are instants counted with the offset before the jump.  Where they fall
- * back, a reading that an earlier span had already is dropped, unless the
- * schedule names every hour.
+ * local time minus the offset.  Where clocks jump forward, the local times
+ * jumped over become instants with the offset before the jump.  Where they
+ * fall back, a local time that an earlier span had already is dropped, unless
+ * the schedule names every hour.
  */
 #include "postgres.h"
 
-#include "model/cron_next.h"
-#include "model/cron_wall.h"
+#include "model/cron_calendar.h"
+#include "model/cron_occurrence.h"
 
 /* No clock was ever moved by more than a day: a walk that begins so early sees all that matters. */
 #define LOOK_BACK (INT64CONST(3) * SECS_PER_DAY)
 #define SETTLED (INT64CONST(26) * SECS_PER_HOUR)
 #define KEPT 8
 
-typedef struct Readings
+typedef struct LocalRange
 {
 	int64		from;
 	int64		until;
-} Readings;
+} LocalRange;
 
 typedef struct Walk
 {
@@ -31,46 +31,46 @@ typedef struct Walk
 	int64		begin;			/* of the span */
 	UjobsSpan	span;
 	int			n_earlier;		/* spans before it, of which the last KEPT are known */
-	Readings	earlier[KEPT];
+	LocalRange	earlier[KEPT];
 } Walk;
 
-/* An earlier span that had this reading, or NULL. */
-static const Readings *
-had_before(const Walk *walk, int64 reading)
+/* The local times of an earlier span that had this one, or NULL. */
+static const LocalRange *
+repeated_from(const Walk *walk, int64 local)
 {
 	for (int i = 0; i < Min(walk->n_earlier, KEPT); i++)
 	{
-		if (reading >= walk->earlier[i].from && reading < walk->earlier[i].until)
+		if (local >= walk->earlier[i].from && local < walk->earlier[i].until)
 			return &walk->earlier[i];
 	}
 	return NULL;
 }
 
-/* The least reading in [from, until) that matches and is not a repetition to be dropped. */
+/* The least local time in [from, until) that matches and is not a repetition to be dropped. */
 static int64
-next_reading(const Walk *walk, int64 from, int64 until)
+next_local(const Walk *walk, int64 from, int64 until)
 {
-	int64		reading = ujobs_wall_next(walk->cron, from, until);
-	const Readings *earlier;
+	int64		local = ujobs_cron_calendar_next(walk->cron, from, until);
+	const LocalRange *earlier;
 
 	if (ujobs_cron_every_hour(walk->cron))
-		return reading;
-	while (reading != UJOBS_WALL_NONE && (earlier = had_before(walk, reading)) != NULL)
-		reading = ujobs_wall_next(walk->cron, earlier->until, until);
-	return reading;
+		return local;
+	while (local != UJOBS_CRON_CALENDAR_NONE && (earlier = repeated_from(walk, local)) != NULL)
+		local = ujobs_cron_calendar_next(walk->cron, earlier->until, until);
+	return local;
 }
 
-/* With readings taken at this offset: the least occurrence in [from, until). */
+/* With local times at this offset: the least occurrence in [from, until). */
 static int64
 next_instant(const Walk *walk, int64 from, int64 until, int32 offset)
 {
-	int64		reading;
+	int64		local;
 
 	from = Max(from, walk->after + 1);
 	if (from >= until)
 		return PG_INT64_MAX;
-	reading = next_reading(walk, from + offset, until + offset);
-	return reading == UJOBS_WALL_NONE ? PG_INT64_MAX : reading - offset;
+	local = next_local(walk, from + offset, until + offset);
+	return local == UJOBS_CRON_CALENDAR_NONE ? PG_INT64_MAX : local - offset;
 }
 
 /* Go on to the next span; returns the least occurrence that the jump between them moved. */
@@ -79,7 +79,7 @@ cross(Walk *walk)
 {
 	int64		boundary = walk->span.until;
 	int32		before = walk->span.offset;
-	Readings	left = {walk->begin + before, boundary + before};
+	LocalRange	left = {walk->begin + before, boundary + before};
 	int32		jump;
 
 	walk->span = ujobs_zone_span(walk->zone, boundary);
@@ -90,7 +90,7 @@ cross(Walk *walk)
 }
 
 bool
-ujobs_cron_next(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 *occurrence)
+ujobs_cron_occurrence_next(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 *occurrence)
 {
 	int64		horizon = after + UJOBS_CRON_HORIZON;
 	int64		best = PG_INT64_MAX;
@@ -116,7 +116,7 @@ ujobs_cron_next(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64
 static bool
 next_until(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 until, int64 *occurrence)
 {
-	return ujobs_cron_next(cron, zone, after, occurrence) && *occurrence <= until;
+	return ujobs_cron_occurrence_next(cron, zone, after, occurrence) && *occurrence <= until;
 }
 
 /*
@@ -125,7 +125,7 @@ next_until(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 unti
  * known is an occurrence, and there is none in (bound, until].
  */
 bool
-ujobs_cron_previous(const UjobsCron *cron, const UjobsZone *zone, int64 until, int64 *occurrence)
+ujobs_cron_occurrence_previous(const UjobsCron *cron, const UjobsZone *zone, int64 until, int64 *occurrence)
 {
 	int64		back = SECS_PER_MINUTE;
 	int64		bound = until;
@@ -152,9 +152,9 @@ ujobs_cron_previous(const UjobsCron *cron, const UjobsZone *zone, int64 until, i
 	return true;
 }
 
-/* Where clocks have been left alone readings are counted by the day, else one by one. */
+/* Where clocks have been left alone local times are counted by the day, else one by one. */
 int64
-ujobs_cron_count(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 until)
+ujobs_cron_occurrence_count(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 until)
 {
 	int64		count = 0;
 	int64		next;
@@ -167,7 +167,7 @@ ujobs_cron_count(const UjobsCron *cron, const UjobsZone *zone, int64 after, int6
 		{
 			int64		end = Min(until, span.until - 1);
 
-			count += ujobs_wall_count(cron, after + 1 + span.offset, end + 1 + span.offset);
+			count += ujobs_cron_calendar_count(cron, after + 1 + span.offset, end + 1 + span.offset);
 			after = end;
 			continue;
 		}

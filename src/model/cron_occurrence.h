@@ -1,5 +1,5 @@
 /*
- * cron_next.h: the occurrences of a cron expression in a time zone.  Pure.
+ * cron_occurrence.h: the occurrences of a cron expression in a time zone.  Pure.
  *
  * Instants are seconds since 1970-01-01 UTC; an occurrence is a whole second.
  * An instant whose local time matches is an occurrence.  A matching local
@@ -7,8 +7,8 @@
  * is an occurrence in the first pass only, unless the schedule names all 24
  * hours.  Searches end after 50 years.
  */
-#ifndef UJOBS_MODEL_CRON_NEXT_H
-#define UJOBS_MODEL_CRON_NEXT_H
+#ifndef UJOBS_MODEL_CRON_OCCURRENCE_H
+#define UJOBS_MODEL_CRON_OCCURRENCE_H
 
 #include "postgres.h"
 
@@ -19,13 +19,13 @@
 #define UJOBS_CRON_HORIZON (INT64CONST(50) * 366 * SECS_PER_DAY)
 
 /* The least occurrence after the instant; false when there is none. */
-extern bool ujobs_cron_next(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 *occurrence);
+extern bool ujobs_cron_occurrence_next(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 *occurrence);
 
 /* The greatest occurrence up to and including the instant. */
-extern bool ujobs_cron_previous(const UjobsCron *cron, const UjobsZone *zone, int64 until, int64 *occurrence);
+extern bool ujobs_cron_occurrence_previous(const UjobsCron *cron, const UjobsZone *zone, int64 until, int64 *occurrence);
 
 /* How many occurrences lie in (after, until]; cheap for any number. */
-extern int64 ujobs_cron_count(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 until);
+extern int64 ujobs_cron_occurrence_count(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 until);
 
 #define UJOBS_CRON_EPOCH ((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * INT64CONST(86400))
 
@@ -45,4 +45,4 @@ ujobs_cron_timestamp(int64 seconds)
 	return (seconds - UJOBS_CRON_EPOCH) * USECS_PER_SEC;
 }
 
-#endif							/* UJOBS_MODEL_CRON_NEXT_H */
+#endif							/* UJOBS_MODEL_CRON_OCCURRENCE_H */

@@ -1,5 +1,5 @@
 /*
- * cron_wall.c: months, days and times of a wall clock against sets of numbers.
+ * cron_calendar.c: months, days and times of day against the sets of a cron expression.
  *
  * A search skips whole months, then days, hours and minutes, so that a date
  * that comes once in eight years costs a hundred small steps.
@@ -9,7 +9,7 @@
 #include "datatype/timestamp.h"
 #include "port/pg_bitutils.h"
 
-#include "model/cron_wall.h"
+#include "model/cron_calendar.h"
 
 #define NONE (-1)
 
@@ -197,7 +197,7 @@ count_in_day(const UjobsCron *cron, int until)
 /* ---- both ---- */
 
 int64
-ujobs_wall_next(const UjobsCron *cron, int64 from, int64 until)
+ujobs_cron_calendar_next(const UjobsCron *cron, int64 from, int64 until)
 {
 	int64		day = floor_divide(from, SECS_PER_DAY);
 	int			second = from - day * SECS_PER_DAY;
@@ -214,17 +214,17 @@ ujobs_wall_next(const UjobsCron *cron, int64 from, int64 until)
 
 			if (time != NONE)
 			{
-				int64		reading = found * SECS_PER_DAY + time;
+				int64		local = found * SECS_PER_DAY + time;
 
-				return reading < until ? reading : UJOBS_WALL_NONE;
+				return local < until ? local : UJOBS_CRON_CALENDAR_NONE;
 			}
 		}
 	}
-	return UJOBS_WALL_NONE;
+	return UJOBS_CRON_CALENDAR_NONE;
 }
 
 int64
-ujobs_wall_count(const UjobsCron *cron, int64 from, int64 until)
+ujobs_cron_calendar_count(const UjobsCron *cron, int64 from, int64 until)
 {
 	int64		first = floor_divide(from, SECS_PER_DAY);
 	int64		last = floor_divide(until, SECS_PER_DAY);
