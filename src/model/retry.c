@@ -63,7 +63,7 @@ number_round(const JsonbValue *value)
 	double		number = DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow,
 															NumericGetDatum(value->val.numeric)));
 
-	if (number >= (double) MAX_DELAY_MS)
+	if (number > (double) MAX_DELAY_MS)
 		return MAX_DELAY_MS + 1;
 	if (number < 0)
 		return -1;
