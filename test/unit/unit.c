@@ -11,12 +11,14 @@
 
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 
 #include "unit.h"
+
+/* Of the server; its header differs from version to version. */
+extern void assign_max_stack_depth(int newval, void *extra);
 
 static int	failures = 0;
 static uint64 random_state = UINT64CONST(88172645463325252);
@@ -81,6 +83,12 @@ unit_random_seed(uint64 seed)
 	random_state = seed | 1;
 }
 
+void
+unit_stack_limit(int kilobytes)
+{
+	assign_max_stack_depth(kilobytes, NULL);
+}
+
 __attribute__((constructor))
 static void
 unit_run(void)
@@ -88,7 +96,7 @@ unit_run(void)
 	MemoryContextInit();
 	MemoryContextSwitchTo(TopMemoryContext);
 	(void) set_stack_base();
-	max_stack_depth = 4096;		/* the sanitizers make frames large */
+	unit_stack_limit(UNIT_STACK);
 	SetDatabaseEncoding(PG_UTF8);
 	PG_TRY();
 	{

@@ -51,4 +51,8 @@ extern Jsonb *unit_jsonb(const char *text);
 extern uint32 unit_random(uint32 n);
 extern void unit_random_seed(uint64 seed);
 
+/* What check_stack_depth allows; large at first, because the sanitizers make frames large. */
+#define UNIT_STACK 4096
+extern void unit_stack_limit(int kilobytes);
+
 #endif							/* UNIT_H */
