@@ -75,7 +75,15 @@ static const char *const faults[][3] = {
 	{"{\"properties\": {\"a\": true}, \"unevaluatedProperties\": false}", "{\"a\": 1, \"b\": 2}", "at \"/b\": is not allowed (unevaluatedProperties)"},
 	{"{\"prefixItems\": [true], \"unevaluatedItems\": false}", "[1, 2]", "at \"/1\": is not allowed (unevaluatedItems)"},
 	{"{\"minimum\": 5, \"maxLength\": 1, \"required\": [\"x\"], \"minItems\": 1}", "null", NULL},
-	/* the order in which keywords speak */
+	{"{\"allOf\": [{\"properties\": {\"a\": true}}], \"unevaluatedProperties\": false}", "{\"a\": 1}", NULL},
+	{"{\"anyOf\": [{\"prefixItems\": [true]}, {\"prefixItems\": [true, true]}], \"unevaluatedItems\": false}", "[1, 2]", NULL},
+	{"{\"anyOf\": [{\"prefixItems\": [true]}, {\"prefixItems\": [true, false]}], \"unevaluatedItems\": false}", "[1, 2]",
+	"at \"/1\": is not allowed (unevaluatedItems)"},
+	{"{\"minItems\": 2, \"maxItems\": 2}", "[1, 2]", NULL},
+	{"{\"minProperties\": 1, \"maxProperties\": 1}", "{\"a\": 1}", NULL},
+	{"{\"minLength\": 2, \"maxLength\": 2}", "\"äö\"", NULL},
+	{"{\"$defs\": {\"ä\": {\"minimum\": 1}}, \"$ref\": \"#/$defs/%C3%A4\"}", "0", "at the root: must be >= 1 (minimum)"},
+	/* which of several keywords is reported */
 	{"{\"minItems\": 3, \"items\": false, \"uniqueItems\": true}", "[1, 1]", "at the root: must have at least 3 items, has 2 (minItems)"},
 	{"{\"items\": {\"maximum\": 0}, \"uniqueItems\": true}", "[1, 1]", "at \"/0\": must be <= 0 (maximum)"},
 	{"{\"required\": [\"b\"], \"properties\": {\"a\": false}}", "{\"a\": 1}", "at the root: must have \"b\" (required)"},
@@ -134,6 +142,25 @@ test_refusals(void)
 			unit_note("%s", error.raised ? error.detail : "no error");
 		unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 && strcmp(error.detail, cases[i][1]) == 0,
 				"schema: refused is %s", cases[i][0]);
+	}
+}
+
+static void
+test_hints(void)
+{
+	static const char *const cases[][2] = {
+		{"{\"tite\": 1}", "Did you mean \"title\"? "},
+		{"{\"minimun\": 1}", "Did you mean \"minimum\"? "},
+		{"{\"maxItem\": 1}", "Did you mean \"maxItems\"? "},
+		{"{\"zzzzzzz\": 1}", "The name of a note of your own begins with \"x-\"."},
+	};
+
+	for (int i = 0; i < lengthof(cases); i++)
+	{
+		UnitError	error;
+
+		unit_try(&error, ujobs_schema_compile(unit_jsonb(cases[i][0])));
+		unit_ok(error.raised && strncmp(error.hint, cases[i][1], strlen(cases[i][1])) == 0, "schema: the hint for %s", cases[i][0]);
 	}
 }
 
@@ -383,6 +410,7 @@ unit_main(void)
 {
 	test_faults();
 	test_refusals();
+	test_hints();
 	test_raising();
 	test_rewrites();
 	test_numbers();

@@ -76,6 +76,11 @@ try_one(UjobsCatchUp policy)
 	if (!ujobs_cron_parse(expression, strlen(expression), &rule.cron, &error))
 		return false;
 	n = find_all(&rule, watermark, now);
+	if (n > 0 && unit_random(3) == 0)
+	{
+		n = 1 + unit_random(Min(n, 3));
+		now = all[n - 1];		/* the last one is due just now */
+	}
 	ujobs_task_catch_up(&rule, watermark, now, &due);
 	if (agrees(&rule, n, &due))
 		return true;
