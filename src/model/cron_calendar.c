@@ -29,7 +29,7 @@ floor_divide(int64 a, int64 b)
 	return a / b - (a % b < 0);
 }
 
-/* Days since 1970-01-01 of the first of a month; years begin in March here, so the leap day is last. */
+/* The first of a month in days since 1970-01-01; years begin in March, so the leap day is last. */
 static int64
 first_of(int64 year, int month)
 {
@@ -38,7 +38,8 @@ first_of(int64 year, int month)
 	int64		year_of_era = y - era * 400;
 	int64		day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5;
 
-	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
+	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 +
+		day_of_year - 719468;
 }
 
 static Month
@@ -56,8 +57,9 @@ month_of(int64 day)
 	int64		z = day + 719468;
 	int64		era = floor_divide(z, 146097);
 	int64		day_of_era = z - era * 146097;
-	int64		year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-	int64		day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+	int64		leap_days = day_of_era / 1460 - day_of_era / 36524 + day_of_era / 146096;
+	int64		year_of_era = (day_of_era - leap_days) / 365;
+	int64		day_of_year = day_of_era - 365 * year_of_era - year_of_era / 4 + year_of_era / 100;
 	int			month = (5 * day_of_year + 2) / 153 + 3;
 	int64		year = year_of_era + era * 400;
 
@@ -67,7 +69,9 @@ month_of(int64 day)
 static Month
 month_after(const Month *month)
 {
-	return month->month == 12 ? month_at(month->year + 1, 1) : month_at(month->year, month->month + 1);
+	if (month->month == 12)
+		return month_at(month->year + 1, 1);
+	return month_at(month->year, month->month + 1);
 }
 
 /* ---- days ---- */
@@ -202,7 +206,8 @@ ujobs_cron_calendar_next(const UjobsCron *cron, int64 from, int64 until)
 	int64		day = floor_divide(from, SECS_PER_DAY);
 	int			second = from - day * SECS_PER_DAY;
 
-	for (Month month = month_of(day); month.first * SECS_PER_DAY < until; month = month_after(&month))
+	for (Month month = month_of(day); month.first * SECS_PER_DAY < until;
+		 month = month_after(&month))
 	{
 		uint32		days = days_of(cron, &month);
 		int			at = member_from(days, day > month.first ? day - month.first + 1 : 1);

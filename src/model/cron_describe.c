@@ -30,13 +30,13 @@ static void
 append(Text *text, const char *format,...)
 {
 	va_list		args;
-	int			room = UJOBS_CRON_SENTENCE - text->length;
-	int			wanted;
+	int			left = UJOBS_CRON_SENTENCE - text->length;
+	int			needed;
 
 	va_start(args, format);
-	wanted = vsnprintf(text->at + text->length, room, format, args);
+	needed = vsnprintf(text->at + text->length, left, format, args);
 	va_end(args);
-	text->length += Min(Max(wanted, 0), room - 1);
+	text->length += Min(Max(needed, 0), left - 1);
 }
 
 /* ---- sets ---- */
@@ -139,7 +139,8 @@ say_weekday(Text *text, int n)
 static bool
 describe_times(Text *text, const UjobsCron *cron)
 {
-	int			left = pg_popcount64(cron->hour) * pg_popcount64(cron->minute) * pg_popcount64(cron->second);
+	int			left = pg_popcount64(cron->hour) * pg_popcount64(cron->minute) *
+		pg_popcount64(cron->second);
 	bool		first = true;
 
 	if (left > MAX_TIMES)
@@ -250,7 +251,8 @@ describe_days_of_month(Text *text, const UjobsCron *cron)
 		if (before == 0)
 			append(text, "%sthe last day of the month", and);
 		else
-			append(text, "%sthe day %d day%s before the last of the month", and, before, before == 1 ? "" : "s");
+			append(text, "%sthe day %d day%s before the last of the month", and, before,
+				   before == 1 ? "" : "s");
 		and = " and on ";
 	}
 }

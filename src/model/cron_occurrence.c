@@ -90,7 +90,8 @@ cross(Walk *walk)
 }
 
 bool
-ujobs_cron_occurrence_next(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 *occurrence)
+ujobs_cron_occurrence_next(const UjobsCron *cron, const UjobsZone *zone, int64 after,
+						   int64 *occurrence)
 {
 	int64		horizon = after + UJOBS_CRON_HORIZON;
 	int64		best = PG_INT64_MAX;
@@ -114,7 +115,8 @@ ujobs_cron_occurrence_next(const UjobsCron *cron, const UjobsZone *zone, int64 a
 
 /* Is there one in (after, until]? */
 static bool
-next_until(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 until, int64 *occurrence)
+next_until(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 until,
+		   int64 *occurrence)
 {
 	return ujobs_cron_occurrence_next(cron, zone, after, occurrence) && *occurrence <= until;
 }
@@ -125,7 +127,8 @@ next_until(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 unti
  * known is an occurrence, and there is none in (bound, until].
  */
 bool
-ujobs_cron_occurrence_previous(const UjobsCron *cron, const UjobsZone *zone, int64 until, int64 *occurrence)
+ujobs_cron_occurrence_previous(const UjobsCron *cron, const UjobsZone *zone, int64 until,
+							   int64 *occurrence)
 {
 	int64		back = SECS_PER_MINUTE;
 	int64		bound = until;
@@ -167,7 +170,8 @@ ujobs_cron_occurrence_count(const UjobsCron *cron, const UjobsZone *zone, int64 
 		{
 			int64		end = Min(until, span.until - 1);
 
-			count += ujobs_cron_calendar_count(cron, after + 1 + span.offset, end + 1 + span.offset);
+			count += ujobs_cron_calendar_count(cron, after + 1 + span.offset,
+											   end + 1 + span.offset);
 			after = end;
 			continue;
 		}

@@ -19,13 +19,16 @@
 #define UJOBS_CRON_HORIZON (INT64CONST(50) * 366 * SECS_PER_DAY)
 
 /* The least occurrence after the instant; false when there is none. */
-extern bool ujobs_cron_occurrence_next(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 *occurrence);
+extern bool ujobs_cron_occurrence_next(const UjobsCron *cron, const UjobsZone *zone, int64 after,
+									   int64 *occurrence);
 
 /* The greatest occurrence up to and including the instant. */
-extern bool ujobs_cron_occurrence_previous(const UjobsCron *cron, const UjobsZone *zone, int64 until, int64 *occurrence);
+extern bool ujobs_cron_occurrence_previous(const UjobsCron *cron, const UjobsZone *zone,
+										   int64 until, int64 *occurrence);
 
 /* How many occurrences lie in (after, until]; cheap for any number. */
-extern int64 ujobs_cron_occurrence_count(const UjobsCron *cron, const UjobsZone *zone, int64 after, int64 until);
+extern int64 ujobs_cron_occurrence_count(const UjobsCron *cron, const UjobsZone *zone, int64 after,
+										 int64 until);
 
 #define UJOBS_CRON_EPOCH ((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * INT64CONST(86400))
 

@@ -80,7 +80,8 @@ static const char *const general_hint =
 
 /* ---- words of a refusal ---- */
 
-static bool refuse(UjobsCronError *error, const char *hint, const char *format,...) pg_attribute_printf(3, 4);
+static bool refuse(UjobsCronError *error, const char *hint,
+				   const char *format,...) pg_attribute_printf(3, 4);
 
 /* Always false, so that a caller can return it.  hint NULL: the general one. */
 static bool
@@ -137,7 +138,7 @@ has_char(Piece piece, char c)
 	return piece.length > 0 && memchr(piece.at, c, piece.length) != NULL;
 }
 
-/* Takes what stands before the first c, and c itself, off the rest; all of it when there is none. */
+/* Takes what is before the first c, and c itself, off the rest; all of it when there is none. */
 static Piece
 cut(Piece *rest, char c)
 {
@@ -220,7 +221,8 @@ refuse_value(const Field *field, Piece piece, UjobsCronError *error)
 	if (field->names != NULL && first >= 'a' && first <= 'z')
 		return refuse(error, NULL, "%s field: \"%.*s\" is not a %s name", field->name,
 					  piece.length, piece.at, field->names->noun);
-	return refuse(error, hint, "%s field: \"%.*s\" is not a number", field->name, piece.length, piece.at);
+	return refuse(error, hint, "%s field: \"%.*s\" is not a number", field->name, piece.length,
+				  piece.at);
 }
 
 /* One value of the field. */
@@ -269,8 +271,10 @@ read_bounds(const Field *field, Piece piece, Range *range, UjobsCronError *error
 	if (rest.length == 0)
 		return refuse(error, NULL, "%s field: missing value after \"-\"", field->name);
 	if (has_char(rest, '-'))
-		return refuse(error, NULL, "%s field: malformed range \"%.*s\"", field->name, piece.length, piece.at);
-	if (!read_value(field, from, &range->from, error) || !read_value(field, rest, &range->to, error))
+		return refuse(error, NULL, "%s field: malformed range \"%.*s\"", field->name, piece.length,
+					  piece.at);
+	if (!read_value(field, from, &range->from, error) ||
+		!read_value(field, rest, &range->to, error))
 		return false;
 	if (range->from > range->to)
 		range->to += field->period;

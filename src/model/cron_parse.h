@@ -9,7 +9,7 @@
 
 #define UJOBS_CRON_MAX_BYTES 256
 
-/* Bit n stands for the value n. */
+/* Bit n is the value n. */
 typedef struct UjobsCron
 {
 	uint64		second;			/* 0..59 */
@@ -36,7 +36,8 @@ typedef struct UjobsCronError
  * False: not a cron expression, or one that can never fire; error says why.
  * length: bytes of expr, which need not be ended by a NUL.
  */
-extern bool ujobs_cron_parse(const char *expr, size_t length, UjobsCron *cron, UjobsCronError *error);
+extern bool ujobs_cron_parse(const char *expr, size_t length, UjobsCron *cron,
+							 UjobsCronError *error);
 
 /* All 24 hours: it fires in both passes of a repeated hour. */
 static inline bool

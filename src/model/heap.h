@@ -53,6 +53,7 @@ extern void ujobs_heap_clear(UjobsHeap *heap);
 extern UjobsHeapItem ujobs_heap_trim(UjobsHeap *heap, int n);
 
 /* -1, 0, 1 in the given order. */
-extern int	ujobs_heap_compare(UjobsHeapOrder order, const UjobsHeapItem *a, const UjobsHeapItem *b);
+extern int	ujobs_heap_compare(UjobsHeapOrder order, const UjobsHeapItem *a,
+							   const UjobsHeapItem *b);
 
 #endif							/* UJOBS_MODEL_HEAP_H */

@@ -62,7 +62,8 @@ hex_at(const Walk *w, const char *p, int n)
 	{
 		if (!isxdigit((unsigned char) p[i]))
 			return -1;
-		value = value * 16 + (isdigit((unsigned char) p[i]) ? p[i] - '0' : (p[i] | 0x20) - 'a' + 10);
+		value = value * 16 + (isdigit((unsigned char) p[i]) ?
+							  p[i] - '0' : (p[i] | 0x20) - 'a' + 10);
 	}
 	return value;
 }
@@ -110,7 +111,8 @@ walk_unicode(Walk *w)
 		return;
 	}
 	w->at += 4;
-	if (code >= 0xd800 && code < 0xdc00 && w->end - w->at >= 6 && w->at[0] == '\\' && w->at[1] == 'u')
+	if (code >= 0xd800 && code < 0xdc00 && w->end - w->at >= 6 && w->at[0] == '\\' &&
+		w->at[1] == 'u')
 	{
 		int64		low = hex_at(w, w->at + 2, 4);
 
@@ -152,6 +154,15 @@ walk_space(Walk *w, bool complement)
 		appendStringInfo(&w->out, "[%s\\s%s]", complement ? "^" : "", w->wide ? WIDE_SPACE : "");
 }
 
+/* A digit that ECMA 262 would read as the begin of an octal escape. */
+static bool
+is_octal(const Walk *w, char c)
+{
+	if (c == '0')
+		return w->at < w->end && isdigit((unsigned char) *w->at);
+	return w->in_class && isdigit((unsigned char) c);
+}
+
 /* After a backslash. */
 static void
 walk_escape(Walk *w)
@@ -180,7 +191,7 @@ walk_escape(Walk *w)
 		fault(w, psprintf("has the escape \\%c, but PostgreSQL's engine knows no Unicode properties", c));
 	else if (isalpha((unsigned char) c) && strchr("bdDfnrtvwW", c) == NULL)
 		fault(w, psprintf("has the escape \\%c, which is none of ECMA 262 or has no equal in PostgreSQL's engine", c));
-	else if (isdigit((unsigned char) c) && (c == '0' ? w->at < w->end && isdigit((unsigned char) *w->at) : w->in_class))
+	else if (is_octal(w, c))
 		fault(w, "has an octal escape");
 	else
 		appendStringInfo(&w->out, "\\%c", c);
@@ -208,7 +219,8 @@ walk_group(Walk *w)
 
 	for (int i = 0; i < lengthof(shared); i++)
 	{
-		if (w->end - w->at > strlen(shared[i]) && strncmp(w->at + 1, shared[i], strlen(shared[i])) == 0)
+		if (w->end - w->at > strlen(shared[i]) &&
+			strncmp(w->at + 1, shared[i], strlen(shared[i])) == 0)
 		{
 			appendStringInfo(&w->out, "(?%s", shared[i]);
 			w->at += 1 + strlen(shared[i]);
@@ -320,7 +332,8 @@ ujobs_pattern_matches(const UjobsPattern *pattern, const char *text, int length)
 {
 	int			n;
 	pg_wchar   *wide = wide_text(text, length, &n);
-	int			code = pg_regexec(unconstify(regex_t *, &pattern->regex), wide, n, 0, NULL, 0, NULL, 0);
+	regex_t    *regex = unconstify(regex_t *, &pattern->regex);
+	int			code = pg_regexec(regex, wide, n, 0, NULL, 0, NULL, 0);
 
 	pfree(wide);
 	if (code != REG_OKAY && code != REG_NOMATCH)

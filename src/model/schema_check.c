@@ -168,7 +168,8 @@ visit_member(const UjobsSchemaVisit *v, const JsonbValue *value, const UjobsSche
 	return true;
 }
 
-typedef bool (*MemberVisit) (const UjobsSchemaVisit *v, const JsonbValue *value, const UjobsSchemaPlace *place);
+typedef bool (*MemberVisit) (const UjobsSchemaVisit *v, const JsonbValue *value,
+							 const UjobsSchemaPlace *place);
 
 static bool
 each_member(const UjobsSchemaVisit *v, MemberVisit visit_one)
@@ -201,18 +202,21 @@ check_dependents(const UjobsSchemaVisit *v, const char *keyword, const UjobsSche
 		const UjobsSchemaName *name = &member->required.name[i];
 
 		if (!ujobs_schema_value_has_member(v, name))
-			return ujobs_schema_value_fail(v, keyword, "must have \"%.*s\" because it has \"%.*s\"", name->length,
+			return ujobs_schema_value_fail(v, keyword, "must have \"%.*s\" because it has \"%.*s\"",
+										   name->length,
 										   name->text, member->name.length, member->name.text);
 	}
 	return member->node == NULL || visit_same(v, member->node);
 }
 
 static bool
-check_dependencies(const UjobsSchemaVisit *v, const char *keyword, const UjobsSchemaMembers *members)
+check_dependencies(const UjobsSchemaVisit *v, const char *keyword,
+				   const UjobsSchemaMembers *members)
 {
 	for (int i = 0; i < members->n; i++)
 	{
-		if (ujobs_schema_value_has_member(v, &members->member[i].name) && !check_dependents(v, keyword, &members->member[i]))
+		if (ujobs_schema_value_has_member(v, &members->member[i].name) &&
+			!check_dependents(v, keyword, &members->member[i]))
 			return false;
 	}
 	return true;
@@ -233,7 +237,8 @@ visit_object(const UjobsSchemaVisit *v)
 }
 
 static bool
-visit_unevaluated_member(const UjobsSchemaVisit *v, const JsonbValue *value, const UjobsSchemaPlace *place)
+visit_unevaluated_member(const UjobsSchemaVisit *v, const JsonbValue *value,
+						 const UjobsSchemaPlace *place)
 {
 	if (v->seen[place->index])
 		return true;
@@ -368,7 +373,8 @@ apply_any(const UjobsSchemaVisit *v)
 	/* All are tried when it matters what they evaluate. */
 	for (int i = 0; i < any->n && (!fits || v->seen != NULL); i++)
 		fits |= try_same(v, any->node[i]);
-	return fits || ujobs_schema_value_fail(v, "anyOf", "must fit at least one of %d schemas, fits none", any->n);
+	return fits || ujobs_schema_value_fail(v, "anyOf",
+										   "must fit at least one of %d schemas, fits none", any->n);
 }
 
 static bool
@@ -382,12 +388,14 @@ apply_one(const UjobsSchemaVisit *v)
 		if (!try_same(v, one->node[i]))
 			continue;
 		if (fits >= 0)
-			return ujobs_schema_value_fail(v, "oneOf", "must fit exactly one of %d schemas, fits numbers %d and %d",
+			return ujobs_schema_value_fail(v, "oneOf",
+										   "must fit exactly one of %d schemas, fits numbers %d and %d",
 										   one->n, fits + 1, i + 1);
 		fits = i;
 	}
 	return one->n == 0 || fits >= 0 ||
-		ujobs_schema_value_fail(v, "oneOf", "must fit exactly one of %d schemas, fits none", one->n);
+		ujobs_schema_value_fail(v, "oneOf", "must fit exactly one of %d schemas, fits none",
+								one->n);
 }
 
 static bool
@@ -488,8 +496,8 @@ visit_schema(const UjobsSchemaVisit *given)
 	if (v.seen == NULL && v.value->type == jbvBinary &&
 		(v.node->unevaluated_items != NULL || v.node->unevaluated_properties != NULL))
 		v.seen = palloc0(Max(size_of(v.value), 1) * sizeof(bool));
-	fits = check_value(&v) && apply_references(&v) && apply_all(&v) && apply_any(&v) && apply_one(&v) &&
-		apply_negated(&v) && apply_condition(&v) && apply_unevaluated(&v);
+	fits = check_value(&v) && apply_references(&v) && apply_all(&v) && apply_any(&v) &&
+		apply_one(&v) && apply_negated(&v) && apply_condition(&v) && apply_unevaluated(&v);
 	if (v.seen != given->seen)
 		pfree(v.seen);
 	return fits;
@@ -499,7 +507,8 @@ char *
 ujobs_schema_check(const UjobsSchema *schema, Jsonb *input)
 {
 	MemoryContext caller = CurrentMemoryContext;
-	MemoryContext context = AllocSetContextCreate(caller, "ujobs schema check", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext context = AllocSetContextCreate(caller, "ujobs schema check",
+												  ALLOCSET_DEFAULT_SIZES);
 	UjobsSchemaRun run = {0};
 	JsonbValue	value;
 	UjobsSchemaVisit visit = {.run = &run, .node = schema->root, .value = &value};

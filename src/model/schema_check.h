@@ -16,6 +16,7 @@ extern char *ujobs_schema_check(const UjobsSchema *schema, Jsonb *input);
  * Raises UJ004 when an input for the job does not fit.  number: which input of
  * a call it is, counted from 1; 0 when the call has one.
  */
-extern void ujobs_schema_check_or_raise(const UjobsSchema *schema, const char *job, Jsonb *input, int number);
+extern void ujobs_schema_check_or_raise(const UjobsSchema *schema, const char *job, Jsonb *input,
+										int number);
 
 #endif							/* UJOBS_MODEL_SCHEMA_CHECK_H */

@@ -37,7 +37,8 @@ typedef struct Keyword
 	const char *advice;			/* of one that is not supported */
 } Keyword;
 
-static UjobsSchemaNode *read_schema_at(UjobsSchemaReader *reader, const UjobsSchemaNode *outer, const char *keyword,
+static UjobsSchemaNode *read_schema_at(UjobsSchemaReader *reader, const UjobsSchemaNode *outer,
+									   const char *keyword,
 									   const UjobsSchemaName *step, const JsonbValue *value);
 
 static void
@@ -262,7 +263,8 @@ read_schema(const Slot *slot, const JsonbValue *value)
 	UjobsSchemaNode *node;
 
 	if (ujobs_schema_array(value) != NULL && strcmp(slot->keyword, "items") == 0)
-		refuse(slot, "is an array, as older drafts have it", "Use prefixItems for the first items.");
+		refuse(slot, "is an array, as older drafts have it",
+			   "Use prefixItems for the first items.");
 	node = read_schema_at(slot->reader, slot->node, slot->keyword, NULL, value);
 	if (slot->field != NULL)
 		*(UjobsSchemaNode **) slot->field = node;
@@ -284,7 +286,8 @@ read_schemas(const Slot *slot, const JsonbValue *value)
 		char		number[12];
 		UjobsSchemaName step = {number, snprintf(number, sizeof(number), "%d", nodes->n)};
 
-		nodes->node[nodes->n++] = read_schema_at(slot->reader, slot->node, slot->keyword, &step, &item);
+		nodes->node[nodes->n++] = read_schema_at(slot->reader, slot->node, slot->keyword, &step,
+												 &item);
 	}
 }
 
@@ -429,7 +432,8 @@ nearest_keyword(const char *name, int length)
 		return NULL;
 	for (int i = 0; i < lengthof(keywords); i++)
 	{
-		int			distance = varstr_levenshtein_less_equal(name, length, keywords[i].name, strlen(keywords[i].name),
+		int			distance = varstr_levenshtein_less_equal(name, length, keywords[i].name,
+															 strlen(keywords[i].name),
 															 1, 1, 1, most, true);
 
 		if (keywords[i].read != read_unsupported && distance < best && distance < length)
@@ -463,7 +467,8 @@ read_keyword(UjobsSchemaReader *reader, UjobsSchemaNode *node, const UjobsSchema
 	{
 		const Keyword *keyword = &keywords[i];
 
-		if (strncmp(keyword->name, name->text, name->length) != 0 || keyword->name[name->length] != '\0')
+		if (strncmp(keyword->name, name->text, name->length) != 0 ||
+			keyword->name[name->length] != '\0')
 			continue;
 		slot.keyword = keyword->name;
 		if (keyword->field != 0)
@@ -479,7 +484,7 @@ read_keyword(UjobsSchemaReader *reader, UjobsSchemaNode *node, const UjobsSchema
 
 /* ---- the document ---- */
 
-/* The schema `value` at the place below `outer`, and all in it.  step NULL: directly below the keyword. */
+/* The schema `value` at the place below `outer`, and all in it.  step NULL: at the keyword. */
 static UjobsSchemaNode *
 read_schema_at(UjobsSchemaReader *reader, const UjobsSchemaNode *outer, const char *keyword,
 			   const UjobsSchemaName *step, const JsonbValue *value)

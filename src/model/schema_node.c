@@ -18,7 +18,8 @@
 #define DRAFT_2020_12 "https://json-schema.org/draft/2020-12/schema"
 
 void
-ujobs_schema_node_refuse(const UjobsSchemaNode *node, const char *keyword, const char *reason, const char *hint)
+ujobs_schema_node_refuse(const UjobsSchemaNode *node, const char *keyword, const char *reason,
+						 const char *hint)
 {
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
@@ -82,7 +83,8 @@ check_draft(const UjobsSchemaNode *node, JsonbContainer *object)
 	size_t		n = strlen(DRAFT_2020_12);
 
 	if (draft == NULL ||
-		(strncmp(draft, DRAFT_2020_12, n) == 0 && (draft[n] == '\0' || strcmp(draft + n, "#") == 0)))
+		(strncmp(draft, DRAFT_2020_12, n) == 0 &&
+		 (draft[n] == '\0' || strcmp(draft + n, "#") == 0)))
 		return;
 	ujobs_schema_node_refuse(node, "$schema", psprintf("is \"%s\"", draft),
 							 "Write the schema in draft 2020-12 (\"" DRAFT_2020_12 "\"), or leave $schema out.");
@@ -98,7 +100,8 @@ enter_resource(UjobsSchemaReader *reader, UjobsSchemaNode *node, JsonbContainer 
 	if (id == NULL && reader->resource != NULL)
 		return;
 	if (id != NULL && ujobs_uri_fragment(id)[0] != '\0')
-		ujobs_schema_node_refuse(node, "$id", "has a fragment", "Name a place with $anchor instead.");
+		ujobs_schema_node_refuse(node, "$id", "has a fragment",
+								 "Name a place with $anchor instead.");
 	resource = palloc0(sizeof(UjobsSchemaResource));
 	resource->root = node;
 	resource->uri = ujobs_uri_resolve(reader->resource ? reader->resource->uri : "", id ? id : "");
@@ -120,7 +123,8 @@ is_anchor(const char *name)
 }
 
 static void
-note_anchor(UjobsSchemaReader *reader, UjobsSchemaNode *node, JsonbContainer *object, const char *keyword)
+note_anchor(UjobsSchemaReader *reader, UjobsSchemaNode *node, JsonbContainer *object,
+			const char *keyword)
 {
 	char	   *name = text_member(node, object, keyword);
 	UjobsSchemaMention *mention;
@@ -138,7 +142,8 @@ note_anchor(UjobsSchemaReader *reader, UjobsSchemaNode *node, JsonbContainer *ob
 }
 
 static void
-note_reference(UjobsSchemaReader *reader, UjobsSchemaNode *node, JsonbContainer *object, const char *keyword)
+note_reference(UjobsSchemaReader *reader, UjobsSchemaNode *node, JsonbContainer *object,
+			   const char *keyword)
 {
 	char	   *text = text_member(node, object, keyword);
 	UjobsSchemaMention *mention;
@@ -204,7 +209,8 @@ ujobs_schema_node_make(UjobsSchemaReader *reader, const UjobsSchemaNode *outer, 
 		enter_resource(reader, node, object);
 	else if (value->type != jbvBool)
 		ujobs_schema_node_refuse(outer ? outer : node, keyword,
-								 step ? psprintf("holds at \"%s\" something that is no schema", node->place) : "is not a schema",
+								 step ? psprintf("holds at \"%s\" something that is no schema",
+												 node->place) : "is not a schema",
 								 "A schema is an object or a boolean.");
 	else if (reader->resource == NULL)
 	{

@@ -165,8 +165,8 @@ typedef struct UjobsSchemaReader
 } UjobsSchemaReader;
 
 /* Raises UJ003: at this place this keyword ... */
-pg_noreturn extern void ujobs_schema_node_refuse(const UjobsSchemaNode *node, const char *keyword, const char *reason,
-												 const char *hint);
+pg_noreturn extern void ujobs_schema_node_refuse(const UjobsSchemaNode *node, const char *keyword,
+												 const char *reason, const char *hint);
 
 /*
  * A node for the schema `value` at the place below `outer`; step NULL: directly
@@ -174,7 +174,8 @@ pg_noreturn extern void ujobs_schema_node_refuse(const UjobsSchemaNode *node, co
  * reader->resource, which the caller sets back when all in it is read.  Raises
  * UJ003 when the value is no schema.
  */
-extern UjobsSchemaNode *ujobs_schema_node_make(UjobsSchemaReader *reader, const UjobsSchemaNode *outer,
+extern UjobsSchemaNode *ujobs_schema_node_make(UjobsSchemaReader *reader,
+											   const UjobsSchemaNode *outer,
 											   const char *keyword, const UjobsSchemaName *step,
 											   const JsonbValue *value);
 
@@ -246,7 +247,8 @@ ujobs_schema_next_member(JsonbIterator **iterator, UjobsSchemaName *name, JsonbV
 static inline bool
 ujobs_schema_is_integer(Numeric number)
 {
-	Datum		whole = DirectFunctionCall2(numeric_trunc, NumericGetDatum(number), Int32GetDatum(0));
+	Datum		whole = DirectFunctionCall2(numeric_trunc, NumericGetDatum(number),
+											Int32GetDatum(0));
 
 	return DatumGetBool(DirectFunctionCall2(numeric_eq, whole, NumericGetDatum(number)));
 }

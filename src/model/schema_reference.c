@@ -64,7 +64,8 @@ refuse_duplicates(const UriIndex *index)
 
 		if (strcmp(entry[-1].uri, entry->uri) == 0 && entry[-1].node != entry->node)
 			ujobs_schema_node_refuse(entry->node, entry->keyword,
-									 psprintf("gives a name that another schema has too: \"%s\"", entry->uri),
+									 psprintf("gives a name that another schema has too: \"%s\"",
+											  entry->uri),
 									 "Give each schema its own name.");
 	}
 }
@@ -76,7 +77,8 @@ index_build(UriIndex *index, const UjobsSchemaReader *reader)
 	ListCell   *cell;
 
 	index->n = 0;
-	index->entry = palloc((2 * list_length(reader->nodes) + list_length(reader->anchors)) * sizeof(Entry));
+	index->entry = palloc((2 * list_length(reader->nodes) + list_length(reader->anchors)) *
+						  sizeof(Entry));
 	foreach(cell, reader->nodes)
 	{
 		UjobsSchemaNode *node = lfirst(cell);
@@ -132,7 +134,8 @@ resolve(const UriIndex *index, const UjobsSchemaMention *mention)
 
 	if (target == NULL)
 		ujobs_schema_node_refuse(node, mention->keyword,
-								 psprintf("leads to no schema of this document: \"%s\"", mention->text),
+								 psprintf("leads to no schema of this document: \"%s\"",
+										  mention->text),
 								 "Refer to a schema inside the document; others are never fetched: copy them into $defs.");
 	if (mention->keyword[1] == 'r')
 		node->reference = target;
@@ -191,8 +194,10 @@ append_dynamic(List *list, const UjobsSchemaReader *reader, const char *name)
 static List *
 same_value(const UjobsSchemaReader *reader, const UjobsSchemaNode *node)
 {
-	UjobsSchemaNode *single[] = {node->reference, node->dynamic_reference, node->negated, node->condition,
-		node->condition ? node->consequence : NULL, node->condition ? node->alternative : NULL};
+	UjobsSchemaNode *single[] = {
+		node->reference, node->dynamic_reference, node->negated, node->condition,
+		node->condition ? node->consequence : NULL, node->condition ? node->alternative : NULL
+	};
 	List	   *list = NIL;
 
 	for (int i = 0; i < lengthof(single); i++)
@@ -227,7 +232,8 @@ refuse_cycles(const UjobsSchemaReader *reader, UjobsSchemaNode *node)
 
 		if (target->visiting)
 			ujobs_schema_node_refuse(node, node->reference == target ? "$ref" :
-									 node->dynamic_reference != NULL ? "$dynamicRef" : target->keyword,
+									 node->dynamic_reference != NULL ?
+									 "$dynamicRef" : target->keyword,
 									 "leads in a circle that never comes to a member or an item",
 									 "Break the circle: a schema may meet itself again only below properties or items.");
 		refuse_cycles(reader, target);

@@ -88,7 +88,8 @@ types_of(const JsonbValue *value)
 static const char *
 types_text(int types)
 {
-	static const char *const names[] = {"null", "boolean", "object", "array", "number", "string", "integer"};
+	static const char *const names[] = {"null", "boolean", "object", "array", "number", "string",
+		"integer"};
 	StringInfoData out;
 
 	initStringInfo(&out);
@@ -116,7 +117,8 @@ check_type(const UjobsSchemaVisit *v)
 	if (v->run->quiet > 0)
 		return false;
 	return ujobs_schema_value_fail(v, "type", "must be %s, not %s", types_text(allowed),
-								   types == UJOBS_TYPE_NUMBER && (allowed & UJOBS_TYPE_INTEGER) != 0 ?
+								   types == UJOBS_TYPE_NUMBER &&
+								   (allowed & UJOBS_TYPE_INTEGER) != 0 ?
 								   "a number with a fraction" : types_text(types));
 }
 
@@ -138,7 +140,8 @@ compare_values(const JsonbValue *a, const JsonbValue *b)
 			return a->val.boolean - b->val.boolean;
 		case jbvString:
 			order = a->val.string.len - b->val.string.len;
-			return order != 0 ? order : memcmp(a->val.string.val, b->val.string.val, a->val.string.len);
+			return order != 0 ? order : memcmp(a->val.string.val, b->val.string.val,
+											   a->val.string.len);
 		case jbvNumeric:
 			return DatumGetInt32(DirectFunctionCall2(numeric_cmp, NumericGetDatum(a->val.numeric),
 													 NumericGetDatum(b->val.numeric)));
@@ -204,7 +207,8 @@ check_values(const UjobsSchemaVisit *v)
 		append_value(&out, lfirst(cell));
 	}
 	cut(&out);
-	return ujobs_schema_value_fail(v, "enum", "must be one of %s", out.len > 0 ? out.data : "no values");
+	return ujobs_schema_value_fail(v, "enum", "must be one of %s", out.len > 0 ?
+								   out.data : "no values");
 }
 
 /* ---- numbers and strings ---- */
@@ -246,7 +250,8 @@ check_multiple(const UjobsSchemaVisit *v)
 	zero = DirectFunctionCall1(int4_numeric, Int32GetDatum(0));
 	if (DatumGetBool(DirectFunctionCall2(numeric_eq, rest, zero)))
 		return true;
-	return ujobs_schema_value_fail(v, "multipleOf", "must be a multiple of %s", number_text(v->node->multiple_of));
+	return ujobs_schema_value_fail(v, "multipleOf", "must be a multiple of %s",
+								   number_text(v->node->multiple_of));
 }
 
 static bool
@@ -273,14 +278,17 @@ check_string(const UjobsSchemaVisit *v)
 	{
 		length = pg_mbstrlen_with_len(text, bytes);
 		if (n->max_length >= 0 && length > n->max_length)
-			return ujobs_schema_value_fail(v, "maxLength", "must have at most " INT64_FORMAT " character%s, has %d",
+			return ujobs_schema_value_fail(v, "maxLength",
+										   "must have at most " INT64_FORMAT " character%s, has %d",
 										   n->max_length, ujobs_schema_plural(n->max_length), length);
 		if (length < n->min_length)
-			return ujobs_schema_value_fail(v, "minLength", "must have at least " INT64_FORMAT " character%s, has %d",
+			return ujobs_schema_value_fail(v, "minLength",
+										   "must have at least " INT64_FORMAT " character%s, has %d",
 										   n->min_length, ujobs_schema_plural(n->min_length), length);
 	}
 	if (n->pattern != NULL && !ujobs_pattern_matches(n->pattern, text, bytes))
-		return ujobs_schema_value_fail(v, "pattern", "must match \"%s\"", ujobs_pattern_source(n->pattern));
+		return ujobs_schema_value_fail(v, "pattern", "must match \"%s\"",
+									   ujobs_pattern_source(n->pattern));
 	return true;
 }
 
@@ -288,15 +296,18 @@ check_string(const UjobsSchemaVisit *v)
 
 /* A count of items or members; a limit of -1 is none. */
 static bool
-check_size(const UjobsSchemaVisit *v, const char *unit, const char *const keyword[2], int64 most, int64 least)
+check_size(const UjobsSchemaVisit *v, const char *unit, const char *const keyword[2], int64 most,
+		   int64 least)
 {
 	int			size = JsonContainerSize(v->value->val.binary.data);
 
 	if (most >= 0 && size > most)
-		return ujobs_schema_value_fail(v, keyword[0], "must have at most " INT64_FORMAT " %s%s, has %d",
+		return ujobs_schema_value_fail(v, keyword[0],
+									   "must have at most " INT64_FORMAT " %s%s, has %d",
 									   most, unit, ujobs_schema_plural(most), size);
 	if (size < least)
-		return ujobs_schema_value_fail(v, keyword[1], "must have at least " INT64_FORMAT " %s%s, has %d",
+		return ujobs_schema_value_fail(v, keyword[1],
+									   "must have at least " INT64_FORMAT " %s%s, has %d",
 									   least, unit, ujobs_schema_plural(least), size);
 	return true;
 }
@@ -306,7 +317,8 @@ ujobs_schema_value_has_member(const UjobsSchemaVisit *v, const UjobsSchemaName *
 {
 	JsonbValue	value;
 
-	return getKeyJsonValueFromContainer(v->value->val.binary.data, name->text, name->length, &value) != NULL;
+	return getKeyJsonValueFromContainer(v->value->val.binary.data, name->text, name->length,
+										&value) != NULL;
 }
 
 static bool
@@ -317,7 +329,8 @@ check_required(const UjobsSchemaVisit *v)
 		const UjobsSchemaName *name = &v->node->required.name[i];
 
 		if (!ujobs_schema_value_has_member(v, name))
-			return ujobs_schema_value_fail(v, "required", "must have \"%.*s\"", name->length, name->text);
+			return ujobs_schema_value_fail(v, "required", "must have \"%.*s\"", name->length,
+										   name->text);
 	}
 	return true;
 }
@@ -327,7 +340,8 @@ check_object(const UjobsSchemaVisit *v)
 {
 	static const char *const keyword[2] = {"maxProperties", "minProperties"};
 
-	return check_size(v, "member", keyword, v->node->max_properties, v->node->min_properties) && check_required(v);
+	return check_size(v, "member", keyword, v->node->max_properties, v->node->min_properties) &&
+		check_required(v);
 }
 
 /* ---- arrays ---- */
@@ -368,7 +382,8 @@ ujobs_schema_value_check_unique(const UjobsSchemaVisit *v)
 	for (int i = 1; i < n && fits; i++)
 	{
 		if (compare_values(&items[i - 1].value, &items[i].value) == 0)
-			fits = ujobs_schema_value_fail(v, "uniqueItems", "must have no two equal items, items %d and %d are",
+			fits = ujobs_schema_value_fail(v, "uniqueItems",
+										   "must have no two equal items, items %d and %d are",
 										   items[i - 1].index, items[i].index);
 	}
 	pfree(items);

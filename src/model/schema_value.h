@@ -50,6 +50,7 @@ extern bool ujobs_schema_value_check_unique(const UjobsSchemaVisit *v);
 extern bool ujobs_schema_value_has_member(const UjobsSchemaVisit *v, const UjobsSchemaName *name);
 
 /* Records what does not fit, unless quiet; returns false. */
-extern bool ujobs_schema_value_fail(const UjobsSchemaVisit *visit, const char *keyword, const char *rule,...) pg_attribute_printf(3, 4);
+extern bool ujobs_schema_value_fail(const UjobsSchemaVisit *visit, const char *keyword,
+									const char *rule,...) pg_attribute_printf(3, 4);
 
 #endif							/* UJOBS_MODEL_SCHEMA_VALUE_H */

@@ -22,6 +22,7 @@ extern void ujobs_state_check(int64 job_id, UjobsState from, UjobsState to);
 extern bool ujobs_state_is_terminal(UjobsState state);
 
 /* What users read: ready, delayed, running, suspended, done, dead or cancelled. */
-extern const char *ujobs_state_shown(UjobsState state, TimestampTz due_at, TimestampTz now, bool running);
+extern const char *ujobs_state_shown(UjobsState state, TimestampTz due_at, TimestampTz now,
+									 bool running);
 
 #endif							/* UJOBS_MODEL_STATE_H */

@@ -158,13 +158,15 @@ char *
 ujobs_task_key(const char *task, TimestampTz occurrence, const char *key)
 {
 	int64		ms = (occurrence + (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) / 1000;
-	char	   *full = psprintf("%s:" INT64_FORMAT "%s%s", task, ms, key ? ":" : "", key ? key : "");
+	char	   *full = psprintf("%s:" INT64_FORMAT "%s%s", task, ms, key ? ":" : "", key ?
+								key : "");
 
 	if (strlen(full) > UJOBS_MAX_KEY_BYTES)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 				 errmsg("the key of an occurrence is too long"),
-				 errdetail("It has %zu bytes; at most %d are allowed.", strlen(full), UJOBS_MAX_KEY_BYTES),
+				 errdetail("It has %zu bytes; at most %d are allowed.", strlen(full),
+						   UJOBS_MAX_KEY_BYTES),
 				 errhint("Let the job's idempotency_key render shorter.")));
 	return full;
 }

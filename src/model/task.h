@@ -72,7 +72,8 @@ extern bool ujobs_task_catch_up_read(const char *name, UjobsCatchUp *policy);
  * 1970.  Costs the same after a minute and after years, but for run-all,
  * which computes as many as fire.
  */
-extern void ujobs_task_catch_up(const UjobsCatchUpRule *rule, int64 watermark, int64 now, UjobsDue *due);
+extern void ujobs_task_catch_up(const UjobsCatchUpRule *rule, int64 watermark, int64 now,
+								UjobsDue *due);
 
 /*
  * Reads [["job", input], ["job"], ...]; an input left out is {}.  Returns how
@@ -83,7 +84,10 @@ extern int	ujobs_task_entries_read(Jsonb *list, const char *source, UjobsTaskEnt
 /* The normal form of such a list. */
 extern Jsonb *ujobs_task_entries_to_jsonb(const UjobsTaskEntry *entries, int n);
 
-/* "<task>:<occurrence, ms since 1970>:<key>"; UJ003 when it is too long for a key.  key NULL: without the last part. */
+/*
+ * "<task>:<occurrence, ms since 1970>:<key>"; UJ003 when it is too long for a
+ * key.  key NULL: without the last part.
+ */
 extern char *ujobs_task_key(const char *task, TimestampTz occurrence, const char *key);
 
 /* The name of the job definition that runs a task's enqueue_fn. */

@@ -118,7 +118,8 @@ path_find(const Part *part, Jsonb *input, JsonbValue *value)
 	{
 		if (!JsonContainerIsObject(container))
 			return NULL;
-		if (getKeyJsonValueFromContainer(container, part->path[i], strlen(part->path[i]), value) == NULL)
+		if (getKeyJsonValueFromContainer(container, part->path[i], strlen(part->path[i]),
+										 value) == NULL)
 			return NULL;
 		if (i == part->depth - 1)
 			break;
@@ -140,8 +141,8 @@ path_missing(const Part *part, const JsonbValue *value, const char *option)
 		what = JsonContainerIsArray(value->val.binary.data) ? "is an array" : "is an object";
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(KEY_PATH_MISSING)),
-			 errmsg("the input has no usable value at \"%s\" for the template of \"%s\"", part->text, option),
-			 errdetail("The value at \"%s\" %s.", part->text, what),
+			 errmsg("the input has no usable value at \"%s\" for the template of \"%s\"",
+					part->text, option), errdetail("The value at \"%s\" %s.", part->text, what),
 			 errhint("Put a string, number or boolean at that path of the input, or change the template.")));
 }
 
@@ -187,7 +188,8 @@ ujobs_template_render(const UjobsTemplate *t, Jsonb *input, const char *option, 
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 				 errmsg("option \"%s\" is too long", option),
-				 errdetail("Rendered over the input it has %d bytes; at most %d are allowed.", out.len, max_bytes),
+				 errdetail("Rendered over the input it has %d bytes; at most %d are allowed.",
+						   out.len, max_bytes),
 				 errhint("Build it from shorter values, such as an id or a digest.")));
 	return out.data;
 }

@@ -27,6 +27,7 @@ extern UjobsTemplate *ujobs_template_parse(const char *text, const char *option)
  * raises UJ002 and names it; numbers render as their jsonb text, booleans as
  * true and false.  Longer than max_bytes raises UJ003.
  */
-extern char *ujobs_template_render(const UjobsTemplate *t, Jsonb *input, const char *option, int max_bytes);
+extern char *ujobs_template_render(const UjobsTemplate *t, Jsonb *input, const char *option,
+								   int max_bytes);
 
 #endif							/* UJOBS_MODEL_TEMPLATE_H */

@@ -2,8 +2,8 @@
  * traceparent.c: is this text a traceparent?
  *
  * 00-<trace id, 32 hex>-<parent id, 16 hex>-<flags, 2 hex>, lower-case, no id
- * all zero.  Other versions are refused: whoever reads the value later could
- * not know what it means.
+ * all zero.  Other versions are refused: what reads the value later could not
+ * know what it means.
  */
 #include "postgres.h"
 

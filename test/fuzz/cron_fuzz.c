@@ -1,7 +1,7 @@
 /*
  * cron_fuzz.c: any bytes as a cron expression, in a zone made of the rest.
  *
- * Up to the first NUL stands the expression; each four bytes after it move
+ * Up to the first NUL it is the expression; each four bytes after it move
  * the clocks.  Whatever is accepted must be found again backwards, in order,
  * and fit its description.
  */

@@ -140,7 +140,8 @@ random_expression(char *out)
 		out = random_field(out, 1, 31, 70);
 	out = random_field(out, 1, 12, 80);
 	if (unit_random(6) == 0)
-		out += sprintf(out, unit_random(2) ? "%dL" : "%d#%d", (int) unit_random(8), 1 + (int) unit_random(4));
+		out += sprintf(out, unit_random(2) ? "%dL" : "%d#%d", (int) unit_random(8),
+					   1 + (int) unit_random(4));
 	else
 		out = random_field(out, 0, 7, 70);
 	*out = '\0';
@@ -153,8 +154,11 @@ day_matches(const UjobsCron *cron, const struct tm *tm)
 {
 	static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	int			year = tm->tm_year + 1900;
-	int			length = lengths[tm->tm_mon] + (tm->tm_mon == 1 && (year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)));
-	bool		by_date = (cron->day & (1u << tm->tm_mday)) || (cron->day_from_last & (1u << (length - tm->tm_mday)));
+	int			length = lengths[tm->tm_mon] + (tm->tm_mon == 1 &&
+												(year % 4 == 0 &&
+												 (year % 100 != 0 || year % 400 == 0)));
+	bool		by_date = (cron->day & (1u << tm->tm_mday)) ||
+		(cron->day_from_last & (1u << (length - tm->tm_mday)));
 	bool		by_weekday = (cron->weekday & (1 << tm->tm_wday)) ||
 		(cron->weekday_nth[tm->tm_wday] & (1 << ((tm->tm_mday - 1) / 7 + 1))) ||
 		((cron->weekday_last & (1 << tm->tm_wday)) && tm->tm_mday + 7 > length);
@@ -171,8 +175,10 @@ reading_matches(const UjobsCron *cron, int64 reading)
 	struct tm	tm;
 
 	gmtime_r(&t, &tm);
-	return (cron->second & (UINT64CONST(1) << tm.tm_sec)) && (cron->minute & (UINT64CONST(1) << tm.tm_min)) &&
-		(cron->hour & (1u << tm.tm_hour)) && (cron->month & (1u << (tm.tm_mon + 1))) && day_matches(cron, &tm);
+	return (cron->second & (UINT64CONST(1) << tm.tm_sec)) &&
+		(cron->minute & (UINT64CONST(1) << tm.tm_min)) &&
+		(cron->hour & (1u << tm.tm_hour)) && (cron->month & (1u << (tm.tm_mon + 1))) &&
+			day_matches(cron, &tm);
 }
 
 /* Did clocks show this reading before the instant? */
@@ -220,7 +226,8 @@ slowly(const UjobsCron *cron, const UjobsZoneTable *zone, int64 from, int64 unti
 		int64		at = zone->change[i].at;
 		int32		before = i == 0 ? zone->first_offset : zone->change[i - 1].offset;
 
-		for (int64 t = Max(at, from + 1); t < at + zone->change[i].offset - before && t <= until && n < MAX_FOUND; t++)
+		for (int64 t = Max(at, from + 1); t < at + zone->change[i].offset - before && t <= until &&
+			 n < MAX_FOUND; t++)
 		{
 			if (reading_matches(cron, t + before) && !(named && shown_before(zone, t + before, at)))
 				found[n++] = t;
@@ -256,9 +263,11 @@ compare(const UjobsCron *cron, const UjobsZoneTable *table, int64 from, int64 un
 	{
 		if (!ujobs_cron_occurrence_next(cron, zone, t, &next) || next != found[i])
 			return "next is another";
-		if (i % 97 == 0 && (!ujobs_cron_occurrence_previous(cron, zone, next, &previous) || previous != next))
+		if (i % 97 == 0 && (!ujobs_cron_occurrence_previous(cron, zone, next, &previous) ||
+							previous != next))
 			return "previous(next) is not it";
-		if (i > 0 && i % 89 == 0 && (!ujobs_cron_occurrence_previous(cron, zone, next - 1, &previous) || previous != found[i - 1]))
+		if (i > 0 && i % 89 == 0 && (!ujobs_cron_occurrence_previous(cron, zone, next - 1,
+																	 &previous) || previous != found[i - 1]))
 			return "previous is not the one before";
 		t = next;
 	}
@@ -280,8 +289,10 @@ try_one(const UjobsZoneTable *zone, const char *name)
 
 	random_expression(expression);
 	if (!ujobs_cron_parse(expression, strlen(expression), &cron, &error))
-		return strlen(expression) > UJOBS_CRON_MAX_BYTES || strstr(error.detail, "can never fire") != NULL;
-	from = zone->count > 0 && unit_random(5) != 0 ? zone->change[unit_random(zone->count)].at - unit_random(3 * DAY) : (int64) unit_random(2000000000);
+		return strlen(expression) > UJOBS_CRON_MAX_BYTES ||
+			strstr(error.detail, "can never fire") != NULL;
+	from = zone->count > 0 && unit_random(5) != 0 ?
+		zone->change[unit_random(zone->count)].at - unit_random(3 * DAY) : (int64) unit_random(2000000000);
 	wrong = compare(&cron, zone, from, from + 2 * DAY + unit_random(4 * DAY));
 	if (wrong != NULL)
 		unit_note("%s: \"%s\" in %s after " INT64_FORMAT, wrong, expression, name, from);
@@ -315,6 +326,7 @@ unit_main(void)
 				invented_zone(&zone);
 			wrong += !try_one(&zone, name);
 		}
-		unit_ok(wrong == 0, "cron in %s: a slow calendar agrees with %d random expressions", name, rounds);
+		unit_ok(wrong == 0, "cron in %s: a slow calendar agrees with %d random expressions", name,
+				rounds);
 	}
 }

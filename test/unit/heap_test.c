@@ -30,16 +30,19 @@ compare_slow(const void *a, const void *b)
 static bool
 same(const UjobsHeapItem *a, const UjobsHeapItem *b)
 {
-	return a->id == b->id && a->due_at == b->due_at && a->priority == b->priority && a->woken == b->woken;
+	return a->id == b->id && a->due_at == b->due_at && a->priority == b->priority &&
+		a->woken == b->woken;
 }
 
 static UjobsHeapItem
 random_item(void)
 {
 	static int64 id = 0;
-	UjobsHeapItem item = {.id = ++id, .due_at = (int64) unit_random(50) - 25, .woken = unit_random(2)};
+	UjobsHeapItem item = {.id = ++id, .due_at = (int64) unit_random(50) - 25,
+		.woken = unit_random(2)};
 
-	item.priority = unit_random(4) == 0 ? PG_INT16_MIN : unit_random(4) == 0 ? PG_INT16_MAX : (int16) unit_random(5);
+	item.priority = unit_random(4) == 0 ? PG_INT16_MIN : unit_random(4) == 0 ?
+		PG_INT16_MAX : (int16) unit_random(5);
 	if (unit_random(20) == 0)
 		item.due_at = unit_random(2) ? PG_INT64_MIN : PG_INT64_MAX;
 	return item;

@@ -23,11 +23,13 @@ test_days(void)
 
 	for (int i = 0; i < 20000; i++, day += USECS_PER_DAY, slot = (slot + 1) % 32)
 	{
-		wrong += ujobs_history_slot(day) != slot || ujobs_history_slot(day + USECS_PER_DAY - 1) != slot;
+		wrong += ujobs_history_slot(day) != slot ||
+			ujobs_history_slot(day + USECS_PER_DAY - 1) != slot;
 		wrong += ujobs_history_slot(day + unit_random(86400) * USECS_PER_SEC) != slot;
 	}
 	unit_ok(wrong == 0, "history: each day of 20000 has the partition after the one before");
-	unit_ok(ujobs_history_slot(-1) == 13 && ujobs_history_slot(DT_NOBEGIN) == 13, "history: before 2000 is 2000");
+	unit_ok(ujobs_history_slot(-1) == 13 && ujobs_history_slot(DT_NOBEGIN) == 13,
+			"history: before 2000 is 2000");
 }
 
 static void

@@ -62,7 +62,8 @@ test_delays(void)
 
 	for (int round = 0; round < 20000; round++)
 	{
-		UjobsRetry	policy = {.delay = random_delay(), .max_delay = random_delay(), .backoff = unit_random(3)};
+		UjobsRetry	policy = {.delay = random_delay(), .max_delay = random_delay(),
+			.backoff = unit_random(3)};
 		int32		attempt = random_attempt();
 		int64		delay = ujobs_retry_delay(&policy, attempt);
 
@@ -113,7 +114,8 @@ test_jitter(void)
 		if (unit_random(2))
 			failure.random = unit_random(1000000) / 1e6;
 		decision = ujobs_retry_decide(&policy, attempt, PG_INT32_MAX, &failure);
-		wrong += decision.outcome != UJOBS_OUTCOME_RETRY || decision.delay < full / 2 || decision.delay > full;
+		wrong += decision.outcome != UJOBS_OUTCOME_RETRY || decision.delay < full / 2 ||
+			decision.delay > full;
 		wrong += failure.random == 0 && decision.delay != full / 2;
 	}
 	unit_ok(wrong == 0, "retry: with jitter a delay is between one half and the whole");
@@ -142,18 +144,25 @@ test_decisions(void)
 		{"up to its limit", {plain, -1}, 4, true, UJOBS_OUTCOME_RETRY, 5000},
 		{"the last attempt ends the job", {plain, -1}, 5, true, UJOBS_OUTCOME_DEAD, 0, true},
 		{"also one too many", {plain, -1}, 6, true, UJOBS_OUTCOME_DEAD, 0, true},
-		{"without dead letters it is cancelled", {plain, -1}, 5, false, UJOBS_OUTCOME_CANCELLED, 0, true},
-		{"a terminal code ends it at once", {ERRCODE_CHECK_VIOLATION, -1}, 1, true, UJOBS_OUTCOME_DEAD},
+		{"without dead letters it is cancelled", {plain, -1}, 5, false, UJOBS_OUTCOME_CANCELLED, 0,
+			true},
+		{"a terminal code ends it at once", {ERRCODE_CHECK_VIOLATION, -1}, 1, true,
+			UJOBS_OUTCOME_DEAD},
 		{"a terminal class too", {ERRCODE_DIVISION_BY_ZERO, -1}, 1, true, UJOBS_OUTCOME_DEAD},
-		{"another code of the class of a terminal code does not", {ERRCODE_UNIQUE_VIOLATION, -1}, 1, true, UJOBS_OUTCOME_RETRY, 1000},
+		{"another code of the class of a terminal code does not", {ERRCODE_UNIQUE_VIOLATION, -1}, 1,
+			true, UJOBS_OUTCOME_RETRY, 1000},
 		{"a hopeless failure ends it", {plain, -1, true}, 1, true, UJOBS_OUTCOME_DEAD},
-		{"a terminal error of its own ends it", {UJOBS_ERRCODE(JOB_FAILED), -1}, 1, false, UJOBS_OUTCOME_CANCELLED},
-		{"a terminal error at the last attempt did not exhaust them", {ERRCODE_CHECK_VIOLATION, -1}, 5, true, UJOBS_OUTCOME_DEAD},
-		{"the handler's delay counts", {UJOBS_ERRCODE(RETRY_AFTER), 7}, 4, true, UJOBS_OUTCOME_RETRY, 7},
+		{"a terminal error of its own ends it", {UJOBS_ERRCODE(JOB_FAILED), -1}, 1, false,
+			UJOBS_OUTCOME_CANCELLED},
+		{"a terminal error at the last attempt did not exhaust them", {ERRCODE_CHECK_VIOLATION, -1},
+			5, true, UJOBS_OUTCOME_DEAD},
+		{"the handler's delay counts", {UJOBS_ERRCODE(RETRY_AFTER), 7}, 4, true,
+			UJOBS_OUTCOME_RETRY, 7},
 		{"also none", {UJOBS_ERRCODE(RETRY_AFTER), 0}, 1, true, UJOBS_OUTCOME_RETRY, 0},
-		{"up to the limit", {UJOBS_ERRCODE(RETRY_AFTER), PG_INT64_MAX}, 1, true, UJOBS_OUTCOME_RETRY, 5000},
-		{"and not beyond the last attempt", {UJOBS_ERRCODE(RETRY_AFTER), 7}, 5, true, UJOBS_OUTCOME_DEAD, 0, true},
-	};
+		{"up to the limit", {UJOBS_ERRCODE(RETRY_AFTER), PG_INT64_MAX}, 1, true,
+			UJOBS_OUTCOME_RETRY, 5000},
+		{"and not beyond the last attempt", {UJOBS_ERRCODE(RETRY_AFTER), 7}, 5, true,
+			UJOBS_OUTCOME_DEAD, 0, true}, };
 
 	for (int i = 0; i < lengthof(cases); i++)
 	{
@@ -161,8 +170,8 @@ test_decisions(void)
 
 		policy.dead_letter = cases[i].dead_letter;
 		d = ujobs_retry_decide(&policy, cases[i].attempt, 5, &cases[i].failure);
-		unit_ok(d.outcome == cases[i].outcome && d.delay == cases[i].delay && d.exhausted == cases[i].exhausted,
-				"retry: %s", cases[i].name);
+		unit_ok(d.outcome == cases[i].outcome && d.delay == cases[i].delay &&
+				d.exhausted == cases[i].exhausted, "retry: %s", cases[i].name);
 	}
 }
 
@@ -201,12 +210,14 @@ test_reading(void)
 		bool		equal = strcmp(normal_form(same[i][0]), normal_form(same[i][1])) == 0;
 
 		if (!equal)
-			unit_note("%s becomes %s, %s becomes %s", same[i][0], normal_form(same[i][0]), same[i][1], normal_form(same[i][1]));
+			unit_note("%s becomes %s, %s becomes %s", same[i][0], normal_form(same[i][0]),
+					  same[i][1], normal_form(same[i][1]));
 		good &= equal;
 	}
 	unit_ok(good, "retry: policies that mean the same have one normal form");
 	unit_ok(strcmp(normal_form(NULL), "{\"delay\": 1000, \"jitter\": true, \"backoff\": \"exponential\", \"attempts\": 3, "
-				   "\"maxDelay\": 3600000, \"terminal\": [], \"deadLetter\": true}") == 0, "retry: the defaults");
+				   "\"maxDelay\": 3600000, \"terminal\": [], \"deadLetter\": true}") == 0,
+			"retry: the defaults");
 	unit_ok(strcmp(normal_form(all), all) == 0, "retry: a normal form is its own normal form");
 }
 
@@ -250,8 +261,8 @@ test_refusals(void)
 		unit_try(&error, ujobs_retry_parse(given, &policy));
 		if (!error.raised || strstr(error.detail, refused[i][1]) == NULL)
 			unit_note("%s: %s", refused[i][0], error.raised ? error.detail : "no error");
-		unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 && strstr(error.detail, refused[i][1]) != NULL,
-				"retry: refused is %s", refused[i][0]);
+		unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 &&
+				strstr(error.detail, refused[i][1]) != NULL, "retry: refused is %s", refused[i][0]);
 	}
 }
 

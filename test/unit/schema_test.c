@@ -35,7 +35,8 @@ static const char *const faults[][3] = {
 	{"{}", "{\"a\": 1}", NULL},
 	{"{\"type\": \"integer\"}", "1.0", NULL},
 	{"{\"type\": \"integer\"}", "1.5", "at the root: must be integer, not a number with a fraction (type)"},
-	{"{\"type\": [\"string\", \"null\", \"boolean\"]}", "[]", "at the root: must be null, boolean or string, not array (type)"},
+	{"{\"type\": [\"string\", \"null\", \"boolean\"]}", "[]",
+		"at the root: must be null, boolean or string, not array (type)"},
 	{"{\"const\": {\"a\": 1}}", "{\"a\": 1.0}", NULL},
 	{"{\"const\": \"a\"}", "\"b\"", "at the root: must be \"a\" (const)"},
 	{"{\"enum\": [1, \"x\", null]}", "2", "at the root: must be one of 1, \"x\", null (enum)"},
@@ -52,42 +53,61 @@ static const char *const faults[][3] = {
 	{"{\"pattern\": \"^\\\\d+$\"}", "\"1a\"", "at the root: must match \"^\\d+$\" (pattern)"},
 	{"{\"maxItems\": 1}", "[1, 2]", "at the root: must have at most 1 item, has 2 (maxItems)"},
 	{"{\"minItems\": 2}", "[1]", "at the root: must have at least 2 items, has 1 (minItems)"},
-	{"{\"uniqueItems\": true}", "[1, 2, 1.0]", "at the root: must have no two equal items, items 0 and 2 are (uniqueItems)"},
+	{"{\"uniqueItems\": true}", "[1, 2, 1.0]",
+		"at the root: must have no two equal items, items 0 and 2 are (uniqueItems)"},
 	{"{\"contains\": {\"const\": 1}}", "[2]", "at the root: must have at least 1 item for the schema of \"contains\", has 0 (contains)"},
 	{"{\"contains\": {\"const\": 1}, \"maxContains\": 1}", "[1, 1]",
 	"at the root: must have at most 1 item for the schema of \"contains\", has 2 (maxContains)"},
-	{"{\"prefixItems\": [true, {\"type\": \"string\"}]}", "[1, 2]", "at \"/1\": must be string, not number (type)"},
-	{"{\"items\": {\"items\": {\"minimum\": 5}}}", "[[], [7, 4]]", "at \"/1/1\": must be >= 5 (minimum)"},
+	{"{\"prefixItems\": [true, {\"type\": \"string\"}]}", "[1, 2]",
+		"at \"/1\": must be string, not number (type)"},
+	{"{\"items\": {\"items\": {\"minimum\": 5}}}", "[[], [7, 4]]",
+		"at \"/1/1\": must be >= 5 (minimum)"},
 	{"{\"required\": [\"a\", \"b\"]}", "{\"a\": 1}", "at the root: must have \"b\" (required)"},
 	{"{\"maxProperties\": 0}", "{\"a\": 1}", "at the root: must have at most 0 members, has 1 (maxProperties)"},
 	{"{\"minProperties\": 1}", "{}", "at the root: must have at least 1 member, has 0 (minProperties)"},
-	{"{\"properties\": {\"a/b~\": {\"type\": \"null\"}}}", "{\"a/b~\": 1}", "at \"/a~1b~0\": must be null, not number (type)"},
-	{"{\"propertyNames\": {\"maxLength\": 1}}", "{\"ab\": 1}", "at \"/ab\": its name must have at most 1 character, has 2 (maxLength)"},
-	{"{\"patternProperties\": {\"^n\": {\"type\": \"number\"}}, \"additionalProperties\": false}", "{\"n1\": 1, \"x\": 2}",
+	{"{\"properties\": {\"a/b~\": {\"type\": \"null\"}}}", "{\"a/b~\": 1}",
+		"at \"/a~1b~0\": must be null, not number (type)"},
+	{"{\"propertyNames\": {\"maxLength\": 1}}", "{\"ab\": 1}",
+		"at \"/ab\": its name must have at most 1 character, has 2 (maxLength)"},
+	{"{\"patternProperties\": {\"^n\": {\"type\": \"number\"}}, \"additionalProperties\": false}",
+		"{\"n1\": 1, \"x\": 2}",
 	"at \"/x\": is not allowed (additionalProperties)"},
-	{"{\"dependentRequired\": {\"a\": [\"b\"]}}", "{\"a\": 1}", "at the root: must have \"b\" because it has \"a\" (dependentRequired)"},
-	{"{\"anyOf\": [{\"type\": \"string\"}, {\"minimum\": 3}]}", "1", "at the root: must fit at least one of 2 schemas, fits none (anyOf)"},
-	{"{\"oneOf\": [{\"type\": \"number\"}, {\"minimum\": 3}]}", "4", "at the root: must fit exactly one of 2 schemas, fits numbers 1 and 2 (oneOf)"},
-	{"{\"not\": {\"type\": \"number\"}}", "4", "at the root: must not fit the schema of \"not\", but does (not)"},
-	{"{\"if\": {\"minimum\": 3}, \"then\": {\"multipleOf\": 2}, \"else\": false}", "5", "at the root: must be a multiple of 2 (multipleOf)"},
-	{"{\"if\": {\"minimum\": 3}, \"then\": {\"multipleOf\": 2}, \"else\": false}", "1", "at the root: is not allowed (else)"},
-	{"{\"$defs\": {\"p\": {\"minimum\": 1}}, \"items\": {\"$ref\": \"#/$defs/p\"}}", "[1, 0]", "at \"/1\": must be >= 1 (minimum)"},
-	{"{\"properties\": {\"a\": true}, \"unevaluatedProperties\": false}", "{\"a\": 1, \"b\": 2}", "at \"/b\": is not allowed (unevaluatedProperties)"},
-	{"{\"prefixItems\": [true], \"unevaluatedItems\": false}", "[1, 2]", "at \"/1\": is not allowed (unevaluatedItems)"},
+	{"{\"dependentRequired\": {\"a\": [\"b\"]}}", "{\"a\": 1}",
+		"at the root: must have \"b\" because it has \"a\" (dependentRequired)"},
+	{"{\"anyOf\": [{\"type\": \"string\"}, {\"minimum\": 3}]}", "1",
+		"at the root: must fit at least one of 2 schemas, fits none (anyOf)"},
+	{"{\"oneOf\": [{\"type\": \"number\"}, {\"minimum\": 3}]}", "4",
+		"at the root: must fit exactly one of 2 schemas, fits numbers 1 and 2 (oneOf)"},
+	{"{\"not\": {\"type\": \"number\"}}", "4",
+		"at the root: must not fit the schema of \"not\", but does (not)"},
+	{"{\"if\": {\"minimum\": 3}, \"then\": {\"multipleOf\": 2}, \"else\": false}", "5",
+		"at the root: must be a multiple of 2 (multipleOf)"},
+	{"{\"if\": {\"minimum\": 3}, \"then\": {\"multipleOf\": 2}, \"else\": false}", "1",
+		"at the root: is not allowed (else)"},
+	{"{\"$defs\": {\"p\": {\"minimum\": 1}}, \"items\": {\"$ref\": \"#/$defs/p\"}}", "[1, 0]",
+		"at \"/1\": must be >= 1 (minimum)"},
+	{"{\"properties\": {\"a\": true}, \"unevaluatedProperties\": false}", "{\"a\": 1, \"b\": 2}",
+		"at \"/b\": is not allowed (unevaluatedProperties)"},
+	{"{\"prefixItems\": [true], \"unevaluatedItems\": false}", "[1, 2]",
+		"at \"/1\": is not allowed (unevaluatedItems)"},
 	{"{\"minimum\": 5, \"maxLength\": 1, \"required\": [\"x\"], \"minItems\": 1}", "null", NULL},
-	{"{\"allOf\": [{\"properties\": {\"a\": true}}], \"unevaluatedProperties\": false}", "{\"a\": 1}", NULL},
+	{"{\"allOf\": [{\"properties\": {\"a\": true}}], \"unevaluatedProperties\": false}",
+		"{\"a\": 1}", NULL},
 	{"{\"anyOf\": [{\"prefixItems\": [true]}, {\"prefixItems\": [true, true]}], \"unevaluatedItems\": false}", "[1, 2]", NULL},
 	{"{\"anyOf\": [{\"prefixItems\": [true]}, {\"prefixItems\": [true, false]}], \"unevaluatedItems\": false}", "[1, 2]",
 	"at \"/1\": is not allowed (unevaluatedItems)"},
 	{"{\"minItems\": 2, \"maxItems\": 2}", "[1, 2]", NULL},
 	{"{\"minProperties\": 1, \"maxProperties\": 1}", "{\"a\": 1}", NULL},
 	{"{\"minLength\": 2, \"maxLength\": 2}", "\"äö\"", NULL},
-	{"{\"$defs\": {\"ä\": {\"minimum\": 1}}, \"$ref\": \"#/$defs/%C3%A4\"}", "0", "at the root: must be >= 1 (minimum)"},
+	{"{\"$defs\": {\"ä\": {\"minimum\": 1}}, \"$ref\": \"#/$defs/%C3%A4\"}", "0",
+		"at the root: must be >= 1 (minimum)"},
 	/* which of several keywords is reported */
-	{"{\"minItems\": 3, \"items\": false, \"uniqueItems\": true}", "[1, 1]", "at the root: must have at least 3 items, has 2 (minItems)"},
-	{"{\"items\": {\"maximum\": 0}, \"uniqueItems\": true}", "[1, 1]", "at \"/0\": must be <= 0 (maximum)"},
-	{"{\"required\": [\"b\"], \"properties\": {\"a\": false}}", "{\"a\": 1}", "at the root: must have \"b\" (required)"},
-};
+	{"{\"minItems\": 3, \"items\": false, \"uniqueItems\": true}", "[1, 1]",
+		"at the root: must have at least 3 items, has 2 (minItems)"},
+	{"{\"items\": {\"maximum\": 0}, \"uniqueItems\": true}", "[1, 1]",
+		"at \"/0\": must be <= 0 (maximum)"},
+	{"{\"required\": [\"b\"], \"properties\": {\"a\": false}}", "{\"a\": 1}",
+		"at the root: must have \"b\" (required)"}, };
 
 static void
 test_faults(void)
@@ -118,15 +138,18 @@ test_refusals(void)
 		{"{\"items\": [true]}", "at the root: keyword \"items\" is an array, as older drafts have it"},
 		{"{\"allOf\": []}", "at the root: keyword \"allOf\" is an empty array"},
 		{"{\"allOf\": [1]}", "at the root: keyword \"allOf\" holds at \"/allOf/0\" something that is no schema"},
-		{"{\"properties\": {\"a\": {\"required\": [1]}}}", "at \"/properties/a\": keyword \"required\" holds a name that is not a string"},
+		{"{\"properties\": {\"a\": {\"required\": [1]}}}",
+			"at \"/properties/a\": keyword \"required\" holds a name that is not a string"},
 		{"{\"$recursiveRef\": \"#\"}", "at the root: keyword \"$recursiveRef\" is not supported"},
 		{"{\"$ref\": \"other.json\"}", "at the root: keyword \"$ref\" leads to no schema of this document: \"other.json\""},
 		{"{\"$ref\": \"#/$defs/a\"}", "at the root: keyword \"$ref\" leads to no schema of this document: \"#/$defs/a\""},
 		{"{\"$ref\": \"#\"}", "at the root: keyword \"$ref\" leads in a circle that never comes to a member or an item"},
-		{"{\"$defs\": {\"a\": {\"not\": {\"$ref\": \"#/$defs/a\"}}}}", "at \"/$defs/a/not\": keyword \"$ref\" leads in a circle that never comes to a member or an item"},
+		{"{\"$defs\": {\"a\": {\"not\": {\"$ref\": \"#/$defs/a\"}}}}",
+			"at \"/$defs/a/not\": keyword \"$ref\" leads in a circle that never comes to a member or an item"},
 		{"{\"$anchor\": \"1\"}", "at the root: keyword \"$anchor\" is not a plain name"},
 		{"{\"$id\": \"a#b\"}", "at the root: keyword \"$id\" has a fragment"},
-		{"{\"$schema\": \"http://json-schema.org/draft-07/schema#\"}", "at the root: keyword \"$schema\" is \"http://json-schema.org/draft-07/schema#\""},
+		{"{\"$schema\": \"http://json-schema.org/draft-07/schema#\"}",
+			"at the root: keyword \"$schema\" is \"http://json-schema.org/draft-07/schema#\""},
 		{"{\"items\": {\"$anchor\": \"a\"}, \"contains\": {\"$anchor\": \"a\"}}",
 		"at \"/contains\": keyword \"$anchor\" gives a name that another schema has too: \"#a\""},
 		{"{\"pattern\": \"(\"}", "at the root: keyword \"pattern\" holds the pattern \"(\", which is refused by PostgreSQL's engine: parentheses () not balanced"},
@@ -140,8 +163,8 @@ test_refusals(void)
 		unit_try(&error, ujobs_schema_compile(unit_jsonb(cases[i][0])));
 		if (!error.raised || strcmp(error.detail, cases[i][1]) != 0)
 			unit_note("%s", error.raised ? error.detail : "no error");
-		unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 && strcmp(error.detail, cases[i][1]) == 0,
-				"schema: refused is %s", cases[i][0]);
+		unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 &&
+				strcmp(error.detail, cases[i][1]) == 0, "schema: refused is %s", cases[i][0]);
 	}
 }
 
@@ -160,7 +183,8 @@ test_hints(void)
 		UnitError	error;
 
 		unit_try(&error, ujobs_schema_compile(unit_jsonb(cases[i][0])));
-		unit_ok(error.raised && strncmp(error.hint, cases[i][1], strlen(cases[i][1])) == 0, "schema: the hint for %s", cases[i][0]);
+		unit_ok(error.raised && strncmp(error.hint, cases[i][1], strlen(cases[i][1])) == 0,
+				"schema: the hint for %s", cases[i][0]);
 	}
 }
 
@@ -172,14 +196,16 @@ test_raising(void)
 
 	unit_try(&error, ujobs_schema_check_or_raise(schema, "j", unit_jsonb("0"), 3));
 	unit_ok(error.raised && strcmp(error.sqlstate, "UJ004") == 0 &&
-			strcmp(error.detail, "input 3 of the call, at the root: must be >= 1 (minimum)") == 0, "schema: an input that does not fit raises");
+			strcmp(error.detail, "input 3 of the call, at the root: must be >= 1 (minimum)") == 0,
+			"schema: an input that does not fit raises");
 	unit_try(&error, ujobs_schema_check_or_raise(schema, "j", unit_jsonb("1"), 0));
 	unit_ok(!error.raised, "schema: one that fits does not");
 }
 
 /* ---- properties of random schemas and inputs ---- */
 
-static const char *const scalars[] = {"null", "true", "false", "0", "1", "2.5", "-3", "\"\"", "\"a\"", "\"bb\""};
+static const char *const scalars[] = {"null", "true", "false", "0", "1", "2.5", "-3", "\"\"",
+	"\"a\"", "\"bb\""};
 
 static void
 append_input(StringInfo out, int depth)
@@ -209,7 +235,8 @@ static void append_schema(StringInfo out, int depth);
 static void
 append_applicator(StringInfo out, int depth)
 {
-	static const char *const one[] = {"items", "contains", "additionalProperties", "propertyNames", "not", "unevaluatedItems", "unevaluatedProperties"};
+	static const char *const one[] = {"items", "contains", "additionalProperties", "propertyNames",
+		"not", "unevaluatedItems", "unevaluatedProperties"};
 	static const char *const many[] = {"allOf", "anyOf", "oneOf", "prefixItems"};
 
 	if (unit_random(3) == 0)
@@ -238,7 +265,8 @@ append_applicator(StringInfo out, int depth)
 static void
 append_schema(StringInfo out, int depth)
 {
-	static const char *const leaves[] = {"true", "false", "{}", "{\"type\": \"number\"}", "{\"type\": [\"object\", \"string\"]}", "{\"minimum\": 1}",
+	static const char *const leaves[] = {"true", "false", "{}", "{\"type\": \"number\"}",
+		"{\"type\": [\"object\", \"string\"]}", "{\"minimum\": 1}",
 		"{\"maxLength\": 1}", "{\"minItems\": 2}", "{\"required\": [\"a\"]}", "{\"const\": 0}", "{\"enum\": [null, \"a\", []]}", "{\"uniqueItems\": true}",
 	"{\"multipleOf\": 2}", "{\"pattern\": \"^a\"}", "{\"maxProperties\": 1}"};
 
@@ -281,16 +309,19 @@ rewrite_agrees(const Rewrite *rewrite, const char *schema, const char *input)
 	const char *plain = fault_of(schema, input);
 	const char *other = fault_of(psprintf(rewrite->schema, schema), input);
 
-	if (rewrite->same_fault && schema[0] == '{' ? same_text(plain, other) : (plain == NULL) == ((other == NULL) != rewrite->negated))
+	if (rewrite->same_fault && schema[0] == '{' ?
+		same_text(plain, other) : (plain == NULL) == ((other == NULL) != rewrite->negated))
 		return true;
-	unit_note("%s under %s: %s; rewritten: %s", input, schema, plain ? plain : "fits", other ? other : "fits");
+	unit_note("%s under %s: %s; rewritten: %s", input, schema, plain ? plain : "fits", other ?
+			  other : "fits");
 	return false;
 }
 
 static void
 test_rewrites(void)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "round", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "round",
+												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 
 	for (int i = 0; i < lengthof(rewrites); i++)
@@ -328,9 +359,11 @@ test_numbers(void)
 		int			divisor = 1 + unit_random(5);
 		int			value = (int) unit_random(30) - 15;
 		bool		exclusive = unit_random(2);
-		char	   *schema = psprintf("{\"%s\": %d, \"%s\": %d, \"multipleOf\": %d}", exclusive ? "exclusiveMinimum" : "minimum", least,
+		char	   *schema = psprintf("{\"%s\": %d, \"%s\": %d, \"multipleOf\": %d}", exclusive ?
+									  "exclusiveMinimum" : "minimum", least,
 									  exclusive ? "exclusiveMaximum" : "maximum", most, divisor);
-		bool		fits = value >= least + exclusive && value <= most - exclusive && value % divisor == 0;
+		bool		fits = value >= least + exclusive && value <= most - exclusive &&
+			value % divisor == 0;
 
 		wrong += (fault_of(schema, psprintf("%d", value)) == NULL) != fits;
 	}
@@ -341,7 +374,8 @@ test_numbers(void)
 static void
 test_unique(void)
 {
-	static const char *const items[] = {"1", "1.0", "\"1\"", "null", "[1]", "[1.00]", "{\"a\": 1, \"b\": []}", "{\"b\": [], \"a\": 1.0}", "true", "\"true\""};
+	static const char *const items[] = {"1", "1.0", "\"1\"", "null", "[1]", "[1.00]",
+		"{\"a\": 1, \"b\": []}", "{\"b\": [], \"a\": 1.0}", "true", "\"true\""};
 	static const int kinds[] = {0, 0, 1, 2, 3, 3, 4, 4, 5, 6};
 	int			wrong = 0;
 
@@ -384,25 +418,31 @@ test_depth(void)
 	Jsonb	   *chain = unit_jsonb(nested(3000, "{\"not\": ", "false", "}"));
 	UnitError	error;
 
-	unit_ok(ujobs_schema_check(recursive, unit_jsonb(nested(100, "[", "", "]"))) == NULL, "schema: a hundred levels");
+	unit_ok(ujobs_schema_check(recursive, unit_jsonb(nested(100, "[", "", "]"))) == NULL,
+			"schema: a hundred levels");
 	unit_stack_limit(100);
 	unit_try(&error, ujobs_schema_check(recursive, deep));
-	unit_ok(error.raised && strcmp(error.sqlstate, "54001") == 0, "schema: an input too deep for the stack is an error");
+	unit_ok(error.raised && strcmp(error.sqlstate, "54001") == 0,
+			"schema: an input too deep for the stack is an error");
 	unit_try(&error, ujobs_schema_compile(schema));
 	unit_ok(error.raised && strcmp(error.sqlstate, "54001") == 0, "schema: so is a schema");
 	unit_try(&error, ujobs_schema_compile(chain));
-	unit_ok(error.raised && strcmp(error.sqlstate, "54001") == 0, "schema: and one of schemas for one value");
+	unit_ok(error.raised && strcmp(error.sqlstate, "54001") == 0,
+			"schema: and one of schemas for one value");
 	unit_stack_limit(UNIT_STACK);
 }
 
 static void
 test_large_counts(void)
 {
-	unit_ok(fault_of("{\"maxLength\": 1e30, \"minLength\": 0}", "\"abc\"") == NULL, "schema: a count beyond 64 bits is the greatest");
+	unit_ok(fault_of("{\"maxLength\": 1e30, \"minLength\": 0}", "\"abc\"") == NULL,
+			"schema: a count beyond 64 bits is the greatest");
 	unit_ok(fault_of("{\"minLength\": 1e30}", "\"abc\"") != NULL, "schema: also as a least one");
-	unit_ok(fault_of("{\"minimum\": 1e-400}", "0") != NULL && fault_of("{\"maximum\": 123456789012345678901234567890}", "123456789012345678901234567890") == NULL,
-			"schema: numbers have no limit");
-	unit_ok(strlen(fault_of(psprintf("{\"const\": \"%s\"}", nested(5000, "ä", "", "")), "1")) < 300, "schema: a message shows the beginning of a long value");
+	unit_ok(fault_of("{\"minimum\": 1e-400}", "0") != NULL &&
+			fault_of("{\"maximum\": 123456789012345678901234567890}",
+					 "123456789012345678901234567890") == NULL, "schema: numbers have no limit");
+	unit_ok(strlen(fault_of(psprintf("{\"const\": \"%s\"}", nested(5000, "ä", "", "")), "1")) < 300,
+			"schema: a message shows the beginning of a long value");
 }
 
 void

@@ -33,9 +33,12 @@ test_transitions(void)
 			bool		expected = allowed[from][to] != '.';
 			UnitError	error;
 
-			unit_try(&error, ujobs_state_check(42, (UjobsState) states[from], (UjobsState) states[to]));
-			wrong += ujobs_state_allows((UjobsState) states[from], (UjobsState) states[to]) != expected;
-			wrong += error.raised == expected || (error.raised && strcmp(error.sqlstate, "UJ099") != 0);
+			unit_try(&error, ujobs_state_check(42, (UjobsState) states[from],
+											   (UjobsState) states[to]));
+			wrong += ujobs_state_allows((UjobsState) states[from],
+										(UjobsState) states[to]) != expected;
+			wrong += error.raised == expected ||
+				(error.raised && strcmp(error.sqlstate, "UJ099") != 0);
 		}
 	}
 	unit_ok(wrong == 0, "state: all 49 pairs of states");
@@ -49,7 +52,9 @@ test_message(void)
 	UnitError	error;
 
 	unit_try(&error, ujobs_state_check(42, UJOBS_STATE_DONE, UJOBS_STATE_LEASED));
-	unit_ok(error.raised && strcmp(error.message, "job 42 cannot go from state \"d\" to \"l\"") == 0, "state: a message names job and states");
+	unit_ok(error.raised && strcmp(error.message,
+								   "job 42 cannot go from state \"d\" to \"l\"") == 0,
+			"state: a message names job and states");
 }
 
 static void
@@ -73,10 +78,13 @@ test_shown(void)
 	int			wrong = 0;
 
 	for (int i = 0; i < lengthof(cases); i++)
-		wrong += strcmp(ujobs_state_shown((UjobsState) cases[i].state, cases[i].due_at, 10, cases[i].running), cases[i].shown) != 0;
+		wrong += strcmp(ujobs_state_shown((UjobsState) cases[i].state, cases[i].due_at, 10,
+										  cases[i].running), cases[i].shown) != 0;
 	unit_ok(wrong == 0, "state: the words that users read");
 	for (int i = 0; i < lengthof(states); i++)
-		wrong += ujobs_state_is_terminal((UjobsState) states[i]) != (states[i] != 0 && strchr("dxc", states[i]) != NULL);
+		wrong += ujobs_state_is_terminal((UjobsState) states[i]) != (states[i] != 0 &&
+																	 strchr("dxc",
+																			states[i]) != NULL);
 	unit_ok(wrong == 0, "state: done, dead and cancelled are terminal");
 }
 

@@ -42,7 +42,8 @@ find_all(const UjobsCatchUpRule *rule, int64 watermark, int64 now)
 	int			n = 0;
 	int64		next = watermark;
 
-	while (n < MOST && ujobs_cron_occurrence_next(&rule->cron, rule->zone, next, &next) && next <= now)
+	while (n < MOST && ujobs_cron_occurrence_next(&rule->cron, rule->zone, next, &next) &&
+		   next <= now)
 		all[n++] = next;
 	return n;
 }
@@ -63,8 +64,10 @@ agrees(const UjobsCatchUpRule *rule, int n, const UjobsDue *due)
 static bool
 try_one(UjobsCatchUp policy)
 {
-	static const char *const expressions[] = {"* * * * *", "*/7 3 * * *", "0 2 * * *", "30 1,2 * * 0", "0 0 1 * *", "15 10 * * *", "0 0 29 2 *"};
-	UjobsCatchUpRule rule = {.zone = (const UjobsZone *) &zone, .policy = policy, .most = 1 + unit_random(50)};
+	static const char *const expressions[] = {"* * * * *", "*/7 3 * * *", "0 2 * * *",
+		"30 1,2 * * 0", "0 0 1 * *", "15 10 * * *", "0 0 29 2 *"};
+	UjobsCatchUpRule rule = {.zone = (const UjobsZone *) &zone, .policy = policy,
+		.most = 1 + unit_random(50)};
 	const char *expression = expressions[unit_random(lengthof(expressions))];
 	int64		watermark = unit_random(300 * DAY);
 	int64		now = watermark + unit_random(4) * (unit_random(2) ? DAY : 60) + unit_random(3600);
@@ -99,8 +102,10 @@ test_catch_up(void)
 
 		for (int i = 0; i < 400; i++)
 			wrong += !try_one(policy);
-		unit_ok(wrong == 0, "task: %s fires as occurrences found one by one say", ujobs_task_catch_up_name(policy));
-		unit_ok(ujobs_task_catch_up_read(ujobs_task_catch_up_name(policy), &read) && read == policy, "task: and its name is read");
+		unit_ok(wrong == 0, "task: %s fires as occurrences found one by one say",
+				ujobs_task_catch_up_name(policy));
+		unit_ok(ujobs_task_catch_up_read(ujobs_task_catch_up_name(policy), &read) && read == policy,
+				"task: and its name is read");
 	}
 	unit_ok(!ujobs_task_catch_up_read("run", &(UjobsCatchUp) {0}), "task: another name is not");
 }
@@ -113,7 +118,8 @@ test_entries(void)
 	static const char *const cases[][2] = {
 		{"[]", "[]"},
 		{"[[\"a\"]]", "[[\"a\", {}]]"},
-		{"[[\"a\", {\"x\": [1, null]}], [\"b\", 7], [\"c\", null], [\"d\", []]]", "[[\"a\", {\"x\": [1, null]}], [\"b\", 7], [\"c\", null], [\"d\", []]]"},
+		{"[[\"a\", {\"x\": [1, null]}], [\"b\", 7], [\"c\", null], [\"d\", []]]",
+			"[[\"a\", {\"x\": [1, null]}], [\"b\", 7], [\"c\", null], [\"d\", []]]"},
 	};
 
 	for (int i = 0; i < lengthof(cases); i++)
@@ -146,7 +152,8 @@ test_refusals(void)
 		UjobsTaskEntry *entries;
 
 		unit_try(&error, ujobs_task_entries_read(unit_jsonb(cases[i][0]), "enqueue", &entries));
-		unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 && strcmp(error.detail, cases[i][1]) == 0,
+		unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 &&
+				strcmp(error.detail, cases[i][1]) == 0,
 				"task: refused are entries %s", cases[i][0]);
 	}
 }
@@ -162,7 +169,8 @@ test_names(void)
 	char	   *b;
 
 	unit_ok(strcmp(ujobs_task_key("t", 0, NULL), "t:946684800000") == 0 &&
-			strcmp(ujobs_task_key("t", 1500 * 1000, "k"), "t:946684801500:k") == 0, "task: the key of an occurrence");
+			strcmp(ujobs_task_key("t", 1500 * 1000, "k"), "t:946684801500:k") == 0,
+			"task: the key of an occurrence");
 	memset(task, 'x', sizeof(task));
 	task[987] = '\0';
 	unit_ok(strlen(ujobs_task_key(task, 0, NULL)) == 1000, "task: a key as long as may be");
@@ -171,17 +179,20 @@ test_names(void)
 	unit_try(&error, ujobs_task_key(task, 0, NULL));
 	unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0, "task: a key of one byte more");
 	task[58] = '\0';
-	unit_ok(strlen(ujobs_task_job_name(task)) == 63 && strchr(ujobs_task_job_name(task), '~') == NULL, "task: a job's name as long as may be");
+	unit_ok(strlen(ujobs_task_job_name(task)) == 63 &&
+			strchr(ujobs_task_job_name(task), '~') == NULL, "task: a job's name as long as may be");
 	task[58] = 'x';
 	task[100] = '\0';
 	a = ujobs_task_job_name(task);
 	task[99] = 'y';
 	b = ujobs_task_job_name(task);
-	unit_ok(strlen(a) == 63 && strlen(b) == 63 && strcmp(a, b) != 0, "task: long names that differ at the end stay different");
+	unit_ok(strlen(a) == 63 && strlen(b) == 63 && strcmp(a, b) != 0,
+			"task: long names that differ at the end stay different");
 	for (int i = 0; i < 100; i += 2)
 		memcpy(task + i, "ä", 2);
 	a = ujobs_task_job_name(task);
-	unit_ok(strlen(a) <= 63 && pg_verify_mbstr(PG_UTF8, a, strlen(a), true), "task: no character is cut in two");
+	unit_ok(strlen(a) <= 63 && pg_verify_mbstr(PG_UTF8, a, strlen(a), true),
+			"task: no character is cut in two");
 }
 
 void

@@ -11,7 +11,8 @@
 static const char *
 rendered(const char *template, Jsonb *input)
 {
-	return ujobs_template_render(ujobs_template_parse(template, "idempotency_key"), input, "idempotency_key", 1000);
+	return ujobs_template_render(ujobs_template_parse(template, "idempotency_key"), input,
+								 "idempotency_key", 1000);
 }
 
 static void
@@ -50,9 +51,11 @@ test_rendering(void)
 
 		unit_try(&error, text = rendered(cases[i][0], input));
 		if (cases[i][1] == NULL)
-			unit_ok(error.raised && strcmp(error.sqlstate, "UJ002") == 0, "template: no value for '%s'", cases[i][0]);
+			unit_ok(error.raised && strcmp(error.sqlstate, "UJ002") == 0,
+					"template: no value for '%s'", cases[i][0]);
 		else
-			unit_ok(!error.raised && strcmp(text, cases[i][1]) == 0, "template: '%s' is '%s'", cases[i][0], cases[i][1]);
+			unit_ok(!error.raised && strcmp(text, cases[i][1]) == 0, "template: '%s' is '%s'",
+					cases[i][0], cases[i][1]);
 	}
 }
 
@@ -105,7 +108,8 @@ test_missing(void)
 		Jsonb	   *input = unit_jsonb(cases[i][1]);
 
 		unit_try(&error, rendered(cases[i][0], input));
-		unit_ok(error.raised && strcmp(error.sqlstate, "UJ002") == 0 && strcmp(error.detail, cases[i][2]) == 0,
+		unit_ok(error.raised && strcmp(error.sqlstate, "UJ002") == 0 &&
+				strcmp(error.detail, cases[i][2]) == 0,
 				"template: '%s' over %s: %s", cases[i][0], cases[i][1], cases[i][2]);
 	}
 }
@@ -127,7 +131,8 @@ test_refusals(void)
 		UnitError	error;
 
 		unit_try(&error, ujobs_template_parse(cases[i][0], "tenant"));
-		unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 && strcmp(error.detail, cases[i][1]) == 0 &&
+		unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 &&
+				strcmp(error.detail, cases[i][1]) == 0 &&
 				strcmp(error.message, "option \"tenant\" is not a valid template") == 0,
 				"template: refused is '%s'", cases[i][0]);
 	}
@@ -140,10 +145,11 @@ test_length(void)
 	Jsonb	   *input = unit_jsonb("{\"a\": \"12345\"}");
 	UnitError	error;
 
-	unit_ok(strlen(ujobs_template_render(template, input, "tenant", 10)) == 10, "template: as long as may be");
+	unit_ok(strlen(ujobs_template_render(template, input, "tenant", 10)) == 10,
+			"template: as long as may be");
 	unit_try(&error, ujobs_template_render(template, input, "tenant", 9));
-	unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 && strstr(error.detail, "10 bytes; at most 9") != NULL,
-			"template: one byte too long");
+	unit_ok(error.raised && strcmp(error.sqlstate, "UJ003") == 0 &&
+			strstr(error.detail, "10 bytes; at most 9") != NULL, "template: one byte too long");
 }
 
 void

@@ -32,7 +32,8 @@ test_table(void)
 	{
 		const char *fault = ujobs_traceparent_fault(cases[i][0]);
 
-		wrong += cases[i][1] == NULL ? fault != NULL : fault == NULL || strstr(fault, cases[i][1]) == NULL;
+		wrong += cases[i][1] == NULL ? fault != NULL : fault == NULL ||
+			strstr(fault, cases[i][1]) == NULL;
 	}
 	unit_ok(wrong == 0, "traceparent: a table of good and bad ones");
 }
@@ -48,7 +49,8 @@ test_each_byte(void)
 		for (int c = 1; c < 256; c++)
 		{
 			char		text[] = GOOD;
-			bool		good = c == GOOD[i] || (i > 2 && GOOD[i] != '-' && strchr("0123456789abcdef", c) != NULL);
+			bool		good = c == GOOD[i] ||
+				(i > 2 && GOOD[i] != '-' && strchr("0123456789abcdef", c) != NULL);
 
 			text[i] = (char) c;
 			wrong += (ujobs_traceparent_fault(text) == NULL) != good;
