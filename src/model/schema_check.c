@@ -240,6 +240,7 @@ static bool
 visit_unevaluated_member(const UjobsSchemaVisit *v, const JsonbValue *value,
 						 const UjobsSchemaPlace *place)
 {
+	Assert(v->seen != NULL);
 	if (v->seen[place->index])
 		return true;
 	if (!visit_inner(v, v->node->unevaluated_properties, value, place))
@@ -341,6 +342,7 @@ visit_unevaluated_items(const UjobsSchemaVisit *v)
 
 	if (v->node->unevaluated_items == NULL)
 		return true;
+	Assert(v->seen != NULL);
 	iterator = JsonbIteratorInit(v->value->val.binary.data);
 	for (; ujobs_schema_next_item(&iterator, &value); place.index++)
 	{

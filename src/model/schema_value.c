@@ -317,6 +317,7 @@ ujobs_schema_value_has_member(const UjobsSchemaVisit *v, const UjobsSchemaName *
 {
 	JsonbValue	value;
 
+	Assert(ujobs_schema_object(v->value) != NULL);
 	return getKeyJsonValueFromContainer(v->value->val.binary.data, name->text, name->length,
 										&value) != NULL;
 }
@@ -369,9 +370,10 @@ ujobs_schema_value_check_unique(const UjobsSchemaVisit *v)
 {
 	int			n = JsonContainerSize(v->value->val.binary.data);
 	JsonbIterator *iterator;
-	IndexedItem   *items;
+	IndexedItem *items;
 	bool		fits = true;
 
+	Assert(ujobs_schema_array(v->value) != NULL);
 	if (!v->node->unique_items || n < 2)
 		return true;
 	iterator = JsonbIteratorInit(v->value->val.binary.data);

@@ -46,7 +46,7 @@ extern bool ujobs_schema_value_check(const UjobsSchemaVisit *v);
 /* uniqueItems; the value is an array. */
 extern bool ujobs_schema_value_check_unique(const UjobsSchemaVisit *v);
 
-/* Whether the object has a member of that name. */
+/* Whether the value, an object, has a member of that name. */
 extern bool ujobs_schema_value_has_member(const UjobsSchemaVisit *v, const UjobsSchemaName *name);
 
 /* Records what does not fit, unless quiet; returns false. */
