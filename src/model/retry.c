@@ -48,12 +48,12 @@ value_text(const JsonbValue *value)
 }
 
 static void
-option_error(const char *key, const JsonbValue *value, const char *wanted)
+option_error(const char *key, const JsonbValue *value, const char *expected)
 {
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 			 errmsg("option \"retry\" has an invalid value for \"%s\"", key),
-			 errdetail("\"%s\" is %s; it takes %s.", key, value_text(value), wanted),
+			 errdetail("\"%s\" is %s; it takes %s.", key, value_text(value), expected),
 			 errhint("Write retry like {\"attempts\": 3, \"backoff\": \"exponential\", \"delay\": \"1s\", \"maxDelay\": \"1h\"}.")));
 }
 
