@@ -103,8 +103,6 @@ my %seam = (
 	'src/core/clock.c' => 'the one place that reads the time',
 	'src/core/error.c' => 'the list of errors as rows',
 	'src/core/identity.c' => 'the one place that switches the role',
-	'src/model/catch_up.c' => 'tested alone',
-	'src/model/ring.c' => 'tested alone',
 	'src/model/traceparent.c' => 'a format of its own',
 	'src/sink/magic.c' => 'the only file of a module that includes headers of the server',
 );

@@ -4,7 +4,6 @@
 #ifndef UJOBS_RUN_RULE_H
 #define UJOBS_RUN_RULE_H
 
-#include "model/task.h"
 #include "model/job.h"
 #include "model/task.h"
 #include "store/task_store.h"

@@ -1,7 +1,7 @@
 /*
  * retry_test.c: delays against a slow way to compute them, decisions, and policies as read.
  *
- * sources: src/model/retry.c src/core/error.c src/core/clock.c
+ * sources: src/model/retry.c src/core/error.c src/core/json.c src/core/clock.c
  */
 #include "postgres.h"
 

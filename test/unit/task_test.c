@@ -1,7 +1,7 @@
 /*
  * task_test.c: which occurrences of a task fire, found one by one; its entries, keys and names.
  *
- * sources: src/model/task.c src/model/cron_*.c src/core/error.c
+ * sources: src/model/task.c src/model/cron_*.c src/core/error.c src/core/json.c
  */
 #include "postgres.h"
 
