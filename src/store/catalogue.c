@@ -1,7 +1,7 @@
 /*
  * catalogue.c: the statements, and how they are found by name.
  *
- * They stand in catalogue_*.h, a part for each group of stores.  Here is what
+ * They are in catalogue_*.inc, a part for each group of stores.  Here is what
  * parts share, and the table that joins them.
  *
  * Schema-qualified, lower-case keywords, one clause a line.  They run as the
@@ -53,17 +53,17 @@
 	"             where s.job_id = weighed.id) end\n"
 
 static UjobsStatement statements[UJOBS_SQL_COUNT] = {
-#include "store/catalogue_define.h"
-#include "store/catalogue_enqueue.h"
-#include "store/catalogue_control.h"
-#include "store/catalogue_job.h"
-#include "store/catalogue_dispatch.h"
-#include "store/catalogue_wait.h"
-#include "store/catalogue_inspect.h"
-#include "store/catalogue_task.h"
-#include "store/catalogue_sink.h"
-#include "store/catalogue_outbox.h"
-#include "store/catalogue_retention.h"
+#include "store/catalogue_define.inc"
+#include "store/catalogue_enqueue.inc"
+#include "store/catalogue_control.inc"
+#include "store/catalogue_job.inc"
+#include "store/catalogue_dispatch.inc"
+#include "store/catalogue_wait.inc"
+#include "store/catalogue_inspect.inc"
+#include "store/catalogue_task.inc"
+#include "store/catalogue_sink.inc"
+#include "store/catalogue_outbox.inc"
+#include "store/catalogue_retention.inc"
 };
 
 static UjobsStatement *by_slot[UJOBS_SQL_COUNT][UJOBS_HISTORY_SLOTS];
