@@ -19,12 +19,12 @@
 
 /* What a history row takes over from the live row; the rest differs by outcome. */
 #define KEPT_COLUMNS \
-	"id, run_at, created_at, definition_id, enqueued_role, max_attempts, priority, run_id, queue, tenant, key,\n" \
-	"       input, enqueued_by, traceparent, events_since"
+	"id, run_at, created_at, definition_id, enqueued_role, max_attempts, priority, run_id, queue,\n" \
+	"       tenant_id, idempotency_key, input, enqueued_by, traceparent, events_since"
 
 #define GONE_COLUMNS \
 	"j.id, j.run_at, j.created_at, j.definition_id, j.enqueued_role, j.max_attempts, j.priority, j.run_id, j.queue,\n" \
-	"              j.tenant, j.key, j.input, j.enqueued_by, j.traceparent, j.events_since"
+	"              j.tenant_id, j.idempotency_key, j.input, j.enqueued_by, j.traceparent, j.events_since"
 
 /*
  * The steps of jobs that end: "weighed" is "gone" with the bytes of their
