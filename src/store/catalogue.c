@@ -44,11 +44,11 @@
 	"     using weighed\n" \
 	"     where s.job_id = weighed.id\n"
 
-#define FOLD_FITS "weighed.bytes <= " CppAsString2(UJOBS_ARCHIVE_MAX)
+#define ARCHIVE_FITS "weighed.bytes <= " CppAsString2(UJOBS_ARCHIVE_MAX)
 
-#define FOLDED_STEPS \
-	"       case when " FOLD_FITS " then\n" \
-	"           (select jsonb_agg(ujobs_internal.fold_step(s) order by s.seq)\n" \
+#define ARCHIVED_STEPS \
+	"       case when " ARCHIVE_FITS " then\n" \
+	"           (select jsonb_agg(ujobs_internal.archive_step(s) order by s.seq)\n" \
 	"              from ujobs_internal.job_step s\n" \
 	"             where s.job_id = weighed.id) end\n"
 
