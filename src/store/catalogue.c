@@ -17,6 +17,10 @@
 #include "model/step.h"
 #include "store/catalogue.h"
 
+/* A partition of the history, in statements that are run against one: its number goes to the place of the suffix. */
+#define SUFFIX_PLACE "\x01"
+#define HISTORY_PARTITION "ujobs_internal.job_history" SUFFIX_PLACE
+
 /* What a history row takes over from the live row; the rest differs by outcome. */
 #define KEPT_COLUMNS \
 	"id, run_at, created_at, definition_id, enqueued_role, max_attempts, priority, run_id, queue,\n" \
@@ -75,25 +79,27 @@ ujobs_catalogue_statement(UjobsStatementId id)
 	return &statements[id];
 }
 
-/* The text with every " ujobs_internal.job_history" made that of the partition. */
+/* The text with a suffix in every place that is left for one. */
 static char *
-text_for_slot(const char *sql, int slot)
+text_with(const char *sql, const char *suffix)
 {
-	static const char parent[] = "ujobs_internal.job_history";
 	StringInfoData text;
-	const char *rest = sql;
-	const char *hit;
 
 	initStringInfo(&text);
-	while ((hit = strstr(rest, parent)) != NULL)
+	for (; *sql != '\0'; sql++)
 	{
-		hit += strlen(parent);
-		appendBinaryStringInfo(&text, rest, hit - rest);
-		appendStringInfo(&text, "_%d", slot);
-		rest = hit;
+		if (*sql == SUFFIX_PLACE[0])
+			appendStringInfoString(&text, suffix);
+		else
+			appendStringInfoChar(&text, *sql);
 	}
-	appendStringInfoString(&text, rest);
 	return text.data;
+}
+
+char *
+ujobs_catalogue_statement_text(const UjobsStatement *statement)
+{
+	return text_with(statement->sql, "");
 }
 
 UjobsStatement *
@@ -101,14 +107,17 @@ ujobs_catalogue_statement_for_slot(UjobsStatementId id, int slot)
 {
 	UjobsStatement *copy;
 	MemoryContext old;
+	char		suffix[16];
 
 	Assert(slot >= 0 && slot < UJOBS_HISTORY_SLOTS);
+	Assert(strchr(statements[id].sql, SUFFIX_PLACE[0]) != NULL);
 	if (by_slot[id][slot] != NULL)
 		return by_slot[id][slot];
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	copy = palloc(sizeof(UjobsStatement));
 	*copy = statements[id];
-	copy->sql = text_for_slot(copy->sql, slot);
+	snprintf(suffix, sizeof(suffix), "_%d", slot);
+	copy->sql = text_with(copy->sql, suffix);
 	copy->plan = NULL;
 	MemoryContextSwitchTo(old);
 	by_slot[id][slot] = copy;

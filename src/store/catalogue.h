@@ -192,10 +192,13 @@ typedef enum UjobsStatementId
 
 extern UjobsStatement *ujobs_catalogue_statement(UjobsStatementId id);
 
+/* The text as users read it: of the history as a whole where it runs on a partition.  In the current context. */
+extern char *ujobs_catalogue_statement_text(const UjobsStatement *statement);
+
 /*
- * The statement for one partition of the history (0..31): written once with
- * the parent's name, run against job_history_N, because routing a row
- * through the parent opens it anew in every statement.
+ * The statement for one partition of the history (0..31): one that is
+ * written with HISTORY_PARTITION runs against job_history_N, because routing a
+ * row through the parent opens it anew in every statement.
  */
 extern UjobsStatement *ujobs_catalogue_statement_for_slot(UjobsStatementId id, int slot);
 
