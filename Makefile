@@ -34,7 +34,7 @@ include $(PGXS)
 ujobs--$(EXTVERSION).sql: $(SQL_PARTS)
 	cat $^ > $@
 
-$(OBJS): $(wildcard src/*/*.h src/*/*/*.h)
+$(OBJS): $(wildcard src/*/*.h src/*/*/*.h src/store/*.inc)
 
 define sink_rules
 ujobs_$(1).so: $$(call sink_objects,src/sink/sink_$(1)*.c) $$(SINK_SHARED)

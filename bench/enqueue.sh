@@ -40,7 +40,7 @@ enqueue_many_pairs()
 		values=$(psql <<-SQL
 			truncate bench.plain, ujobs_internal.job;
 			create temp table at as select clock_timestamp() as t;
-			insert into bench.plain (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, tenant, key, input)
+			insert into bench.plain (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, tenant_id, idempotency_key, input)
 			select now(), now(), now(), 1, 10, 0, 3, gen_random_uuid(), 'default', '', 'bench:' || n, jsonb_build_object('id', n)
 			  from generate_series(1, $rows) n;
 			insert into at select clock_timestamp();

@@ -219,7 +219,7 @@ $$;
 -- The floor: tables of the same shape and number of indexes, without ujobs.
 create table bench.plain (like ujobs_internal.job including defaults including identity) with (fillfactor = 90);
 alter table bench.plain add primary key (id);
-create unique index on bench.plain (definition_id, tenant, key);
+create unique index on bench.plain (definition_id, tenant_id, idempotency_key);
 create index on bench.plain (definition_id, queue, priority, due_at, id);
 create table bench.plain_history (like ujobs_internal.job_history including defaults);
 alter table bench.plain_history add primary key (id);
@@ -233,7 +233,7 @@ begin
     truncate bench.plain, bench.plain_history;
     alter sequence bench.plain_id_seq restart;
     insert into bench.plain (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id,
-                             queue, tenant, key, input)
+                             queue, tenant_id, idempotency_key, input)
     select now(), now(), now(), 1, 10, 0, 3, gen_random_uuid(), 'default', '', 'bench:' || n, bench.input(n)
       from generate_series(1, n_rows) n;
 end
@@ -266,9 +266,9 @@ begin
     for n in 1 .. n_rows loop
         delete from bench.plain where id = n returning * into r;
         insert into bench.plain_history (id, slot, run_at, created_at, started_at, finished_at, expires_at, definition_id,
-                                         enqueued_role, attempt, max_attempts, priority, state, run_id, queue, tenant, key, input)
+                                         enqueued_role, attempt, max_attempts, priority, state, run_id, queue, tenant_id, idempotency_key, input)
         values (r.id, 0, r.run_at, r.created_at, now(), now(), now(), r.definition_id,
-                r.enqueued_role, 1, r.max_attempts, r.priority, 'd', r.run_id, r.queue, r.tenant, r.key, r.input);
+                r.enqueued_role, 1, r.max_attempts, r.priority, 'd', r.run_id, r.queue, r.tenant_id, r.idempotency_key, r.input);
         if n % together = 0 then
             commit;
         end if;

@@ -18,7 +18,7 @@ sub slurp
 	return scalar <$file>;
 }
 
-our @sources = sort glob('src/*.[ch] src/*/*.[ch] src/*/*/*.[ch]');
+our @sources = sort glob('src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] src/store/*.inc');
 our %text = map { $_ => slurp($_) } @sources;
 
 # The C text without comments; strings stay.  Line numbers do not move.

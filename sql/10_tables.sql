@@ -86,8 +86,8 @@ create table ujobs_internal.job (
     state ujobs_internal.live_state not null default 'p',
     run_id uuid not null,
     queue text collate "C" not null,
-    tenant text collate "C" not null default '',
-    key text collate "C" not null,
+    tenant_id text collate "C" not null default '',
+    idempotency_key text collate "C" not null,
     input jsonb not null,
     started_at timestamptz,
     last_error jsonb,
@@ -99,7 +99,7 @@ create table ujobs_internal.job (
         autovacuum_vacuum_insert_scale_factor = 0.5, autovacuum_analyze_scale_factor = 0.2);
 
 alter table ujobs_internal.job add constraint job_pkey primary key (id);
-create unique index job_key on ujobs_internal.job (definition_id, tenant, key);
+create unique index job_key on ujobs_internal.job (definition_id, tenant_id, idempotency_key);
 create index job_dispatch on ujobs_internal.job (definition_id, queue, priority, due_at, id);
 
 -- Jobs that a program outside has claimed: the row in job has state 'l', and
@@ -118,7 +118,7 @@ create index lease_visible_at on ujobs_internal.lease (visible_at, job_id);
 
 -- Tenants take turns, so each one's jobs are read by themselves.  Jobs without
 -- one pay nothing for it (docs/decisions/010).
-create index job_tenant on ujobs_internal.job (definition_id, queue, tenant, priority, due_at, id) where tenant <> '';
+create index job_tenant on ujobs_internal.job (definition_id, queue, tenant_id, priority, due_at, id) where tenant_id <> '';
 
 -- The remembered parts of live jobs, in the order in which they were first
 -- recorded.  status is 'c' (completed), 's' (sleeping), 'w' (waiting) or 'f'
@@ -184,8 +184,8 @@ create table ujobs_internal.job_history (
     state ujobs_internal.ended_state not null,
     run_id uuid not null,
     queue text collate "C" not null,
-    tenant text collate "C" not null,
-    key text collate "C" not null,
+    tenant_id text collate "C" not null,
+    idempotency_key text collate "C" not null,
     input jsonb not null,
     result jsonb,
     last_error jsonb,

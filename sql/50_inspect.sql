@@ -63,8 +63,8 @@ create function ujobs_internal.ms(d interval) returns bigint
 create view ujobs_internal.live_row with (security_barrier) as
 select j.id, d.name, j.queue, (s.now).state, j.priority, (s.now).attempt, j.max_attempts,
        case j.state when 'p' then j.due_at else coalesce(j.run_at, j.created_at) end as run_at,
-       nullif(j.tenant, '') as tenant_id,
-       case when s.access > 1 then j.key end as idempotency_key,
+       nullif(j.tenant_id, '') as tenant_id,
+       case when s.access > 1 then j.idempotency_key end as idempotency_key,
        j.run_id,
        case when s.access > 1 then j.input end as input,
        null::jsonb as result,
@@ -81,8 +81,8 @@ select j.id, d.name, j.queue, (s.now).state, j.priority, (s.now).attempt, j.max_
 create view ujobs_internal.finished_row with (security_barrier) as
 select h.id, d.name, h.queue, ujobs_internal.end_state(h.state) as state, h.priority, h.attempt, h.max_attempts,
        coalesce(h.run_at, h.created_at) as run_at,
-       nullif(h.tenant, '') as tenant_id,
-       case when s.access > 1 then h.key end as idempotency_key,
+       nullif(h.tenant_id, '') as tenant_id,
+       case when s.access > 1 then h.idempotency_key end as idempotency_key,
        h.run_id,
        case when s.access > 1 then h.input end as input,
        case when s.access > 1 then h.result end as result,

@@ -6,7 +6,7 @@
 -- the job's row.  So the steps of a finished job are always those of the array
 -- and those left in job_step.
 
--- Fold and unfold ----------------------------------------------------------
+-- Archive and restore ------------------------------------------------------
 
 -- The size of a value without its compression, read from its header alone.
 create function ujobs_internal.raw_size(value jsonb) returns int
@@ -18,32 +18,32 @@ create function ujobs_internal.step_size(s ujobs_internal.job_step) returns bigi
     return 500 + coalesce(ujobs_internal.raw_size((s).output), 0) + coalesce(ujobs_internal.raw_size((s).error), 0);
 
 -- An output that is NULL is left out, because one that is JSON null is not the same.
-create function ujobs_internal.fold_step(s ujobs_internal.job_step) returns jsonb
+create function ujobs_internal.archive_step(s ujobs_internal.job_step) returns jsonb
     language sql stable parallel safe
     return pg_catalog.to_jsonb(s) - array['job_id', case when (s).output is null then 'output' else 'job_id' end];
 
-create function ujobs_internal.unfold_step(job bigint, folded jsonb) returns ujobs_internal.job_step
+create function ujobs_internal.restore_step(job bigint, archived jsonb) returns ujobs_internal.job_step
     language sql stable parallel safe
     return pg_catalog.jsonb_populate_record(
                row(job, null, null, null, null, null, null, null, null, null, null, null, null,
-                   folded -> 'output', null)::ujobs_internal.job_step,
-               folded - 'output');
+                   archived -> 'output', null)::ujobs_internal.job_step,
+               archived - 'output');
 
-create function ujobs_internal.unfold(job bigint, folded jsonb) returns setof ujobs_internal.job_step
+create function ujobs_internal.restore_steps(job bigint, archived jsonb) returns setof ujobs_internal.job_step
     language sql stable parallel safe
 begin atomic
     select s.*
-      from pg_catalog.jsonb_array_elements(folded) e
-     cross join lateral ujobs_internal.unfold_step(job, e.value) s;
+      from pg_catalog.jsonb_array_elements(archived) e
+     cross join lateral ujobs_internal.restore_step(job, e.value) s;
 end;
 
--- All steps of a job, live (folded is NULL) or finished.
-create function ujobs_internal.steps_of(job bigint, folded jsonb) returns setof ujobs_internal.job_step
+-- All steps of a job, live (archived is NULL) or finished.
+create function ujobs_internal.steps_of(job bigint, archived jsonb) returns setof ujobs_internal.job_step
     language sql stable parallel safe
 begin atomic
     select * from ujobs_internal.job_step s where s.job_id = job
     union all
-    select * from ujobs_internal.unfold(job, folded);
+    select * from ujobs_internal.restore_steps(job, archived);
 end;
 
 create function ujobs_internal.step_word(status "char") returns text
@@ -54,14 +54,14 @@ create function ujobs_internal.step_word(status "char") returns text
 create function ujobs_internal.steps_fit(job bigint) returns boolean
     language sql stable parallel safe
 begin atomic
-    select coalesce(pg_catalog.sum(ujobs_internal.step_size(s)) <= 67108864, true)  -- UJOBS_FOLD_MAX
+    select coalesce(pg_catalog.sum(ujobs_internal.step_size(s)) <= 67108864, true)  -- UJOBS_ARCHIVE_MAX
       from ujobs_internal.job_step s
      where s.job_id = job;
 end;
 
 -- The steps of a trace; error and output for those alone who may see payload,
 -- and where they fit into it.
-create function ujobs_internal.step_trace(job bigint, folded jsonb, payload boolean) returns jsonb
+create function ujobs_internal.step_trace(job bigint, archived jsonb, payload boolean) returns jsonb
     language sql stable parallel safe
 begin atomic
     select coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
@@ -75,7 +75,7 @@ begin atomic
                'error', case when shown.payload then s.error end,
                'output', case when shown.payload then s.output end) order by s.seq), '[]')
       from (select payload and ujobs_internal.steps_fit(job) as payload offset 0) shown
-     cross join lateral ujobs_internal.steps_of(job, folded) s;
+     cross join lateral ujobs_internal.steps_of(job, archived) s;
 end;
 
 -- Views --------------------------------------------------------------------
@@ -91,14 +91,14 @@ select s.*, a.access
  where a.access > 0;
 
 -- Not steps_of: the tables of a function in a view are asked for as the invoker.
-create view ujobs_internal.folded_step with (security_barrier) as
+create view ujobs_internal.archived_step with (security_barrier) as
 select h.id as job_id, s.started_at, s.completed_at, s.seq, s.attempts, s.status, s.name, s.wake_at, s.since,
        s.event_id, s.child_id, s.event, s.match, s.output, s.error, a.access
   from ujobs_internal.job_history h
   left join ujobs_internal.definition d on d.id = h.definition_id
  cross join lateral (select ujobs_internal.row_access(d.owner, d.owner_name, h.enqueued_role) as access
                      offset 0) a
- cross join lateral ujobs_internal.unfold(h.id, h.steps) s
+ cross join lateral ujobs_internal.restore_steps(h.id, h.steps) s
  where h.steps is not null
    and a.access > 0;
 
@@ -122,7 +122,7 @@ select s.job_id, s.seq, s.name::text as name, ujobs_internal.step_word(s.status)
        case when s.access > 1 then s.match::text end as match
   from (select * from ujobs_internal.live_step
         union all
-        select * from ujobs_internal.folded_step
+        select * from ujobs_internal.archived_step
         union all
         select * from ujobs_internal.left_step) s;
 comment on view ujobs.steps is

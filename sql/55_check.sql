@@ -53,7 +53,7 @@ begin atomic
            pg_catalog.format('%s live jobs of definition %s hold one key: %s', pg_catalog.count(*), j.definition_id,
                              pg_catalog.string_agg(j.id::text, ', ' order by j.id))
       from ujobs_internal.job j
-     group by j.definition_id, j.tenant || '', j.key || ''
+     group by j.definition_id, j.tenant_id || '', j.idempotency_key || ''
     having pg_catalog.count(*) > 1
     union all
     select 'job_state', pg_catalog.format('job %s: state "%s" is not one of a live job', j.id, j.state)

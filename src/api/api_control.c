@@ -20,12 +20,12 @@
 #include "core/slot.h"
 #include "model/state.h"
 #include "run/current.h"
-#include "store/row.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
 #include "store/history_store.h"
 #include "store/job_store.h"
 #include "store/lease_store.h"
+#include "store/row.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_cancel);
 PG_FUNCTION_INFO_V1(ujobs_sql_retry);

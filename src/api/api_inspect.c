@@ -238,7 +238,7 @@ ujobs_sql_statements(PG_FUNCTION_ARGS)
 		if (statement->name == NULL)
 			continue;
 		values[0] = CStringGetTextDatum(statement->name);
-		values[1] = CStringGetTextDatum(statement->sql);
+		values[1] = CStringGetTextDatum(ujobs_catalogue_statement_text(statement));
 		put_row(fcinfo, values, nulls);
 	}
 	return (Datum) 0;

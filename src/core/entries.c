@@ -20,6 +20,7 @@
 #include "catalog/pg_am.h"
 #include "executor/executor.h"
 #include "nodes/primnodes.h"
+#include "storage/lmgr.h"
 #include "utils/datum.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -290,6 +291,7 @@ ujobs_entries_insert(Relation table, TupleTableSlot **slots, int n)
 {
 	KnownTable	indexes = *known_table(table);	/* a copy: to open one may tell of changes to another */
 
+	Assert(CheckRelationLockedByMe(table, RowExclusiveLock, true));
 	if (!indexes.plain)
 	{
 		insert_by_executor(table, slots, n, false);

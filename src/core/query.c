@@ -4,7 +4,9 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "access/xact.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "optimizer/plancat.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -12,6 +14,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 #include "core/query.h"
 
@@ -145,6 +148,9 @@ run(UjobsStatement *statement, UjobsArgs *args, bool read_only)
 	UjobsResult result;
 	int			rc;
 
+	Assert(IsTransactionState());
+	Assert(InLocalUserIdChange());		/* an identity section is open */
+	Assert(!read_only || ActiveSnapshotSet());
 	if (args != NULL && args->n != statement->nargs)
 		elog(ERROR, "statement \"%s\" takes %d arguments, got %d", statement->name,
 			 statement->nargs, args->n);

@@ -1,7 +1,7 @@
 /*
  * query.h: prepare once, bind, run, check.
  *
- * A statement is a row of store/catalogue_*.h.  It is prepared at its first run
+ * A statement is a row of store/catalogue_*.inc.  It is prepared at its first run
  * in a session and kept.  All functions need an open identity section.
  */
 #ifndef UJOBS_CORE_QUERY_H

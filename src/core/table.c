@@ -22,6 +22,14 @@
 
 #define NEAR 8					/* ids so close are read together */
 
+/* The snapshot that callers must have made active. */
+static Snapshot
+active_snapshot(void)
+{
+	Assert(ActiveSnapshotSet());
+	return GetActiveSnapshot();
+}
+
 Relation
 ujobs_table_open(const char *name, UjobsTableUse use)
 {
@@ -100,7 +108,7 @@ ujobs_table_fetch(Relation table, const int64 *ids, int n, HeapTuple *out)
 {
 	Relation	index = index_open(primary_key_of(table), AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(table, NULL);
-	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, GetActiveSnapshot(), 2);
+	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, active_snapshot(), 2);
 	int			run;
 
 	for (int i = 0; i < n; i += run)
@@ -118,7 +126,7 @@ ujobs_table_fetch_member(Relation table, int64 id, int32 seq)
 {
 	Relation	index = index_open(primary_key_of(table), AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(table, NULL);
-	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, GetActiveSnapshot(), 2);
+	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, active_snapshot(), 2);
 	ScanKeyData key[2];
 	HeapTuple	row;
 
@@ -137,7 +145,7 @@ ujobs_table_fetch_group(Relation table, int64 id)
 {
 	Relation	index = index_open(primary_key_of(table), AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(table, NULL);
-	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, GetActiveSnapshot(), 1);
+	IndexScanDesc scan = ujobs_compat_index_beginscan(table, index, active_snapshot(), 1);
 	ScanKeyData key;
 	List	   *rows = NIL;
 
@@ -156,7 +164,7 @@ lock_row(Relation table, HeapTuple row, LockWaitPolicy policy)
 {
 	TupleTableSlot *slot = table_slot_create(table, NULL);
 	TM_FailureData failure;
-	TM_Result	result = table_tuple_lock(table, &row->t_self, GetActiveSnapshot(), slot,
+	TM_Result	result = table_tuple_lock(table, &row->t_self, active_snapshot(), slot,
 										  GetCurrentCommandId(true), LockTupleNoKeyExclusive,
 										  policy, 0, &failure);
 
@@ -181,7 +189,7 @@ ujobs_table_delete(Relation table, HeapTuple row)
 {
 	TM_FailureData failure;
 	TM_Result	result = table_tuple_delete(table, &row->t_self, GetCurrentCommandId(true),
-											GetActiveSnapshot(), InvalidSnapshot, true,
+											active_snapshot(), InvalidSnapshot, true,
 											&failure, false);
 
 	return result == TM_Ok;
@@ -206,7 +214,7 @@ update_row(Relation table, HeapTuple row, TupleTableSlot *slot, UjobsIndexesNeed
 	TM_FailureData failure;
 	LockTupleMode mode;
 
-	return ujobs_compat_tuple_update(table, &row->t_self, slot, GetCurrentCommandId(true), GetActiveSnapshot(),
+	return ujobs_compat_tuple_update(table, &row->t_self, slot, GetCurrentCommandId(true), active_snapshot(),
 									 &failure, &mode, needed) == TM_Ok;
 }
 

@@ -50,14 +50,14 @@ push_latest(void)
 /* ---- done ---- */
 
 static Jsonb *
-fold_steps(const UjobsJob *job, bool kept)
+archive_steps(const UjobsJob *job, bool kept)
 {
-	Jsonb	   *folded;
+	Jsonb	   *archived;
 
 	push_latest();
-	folded = ujobs_step_memory_archive_list(job->id, ujobs_step_load(job->id), kept);
+	archived = ujobs_step_memory_archive_list(job->id, ujobs_step_load(job->id), kept);
 	PopActiveSnapshot();
-	return folded;
+	return archived;
 }
 
 void
@@ -72,7 +72,7 @@ ujobs_external_done(UjobsJob *job, int64 lease, Jsonb *result)
 		.lease = lease
 	};
 
-	finish.steps = fold_steps(job, finish.retention > 0);
+	finish.steps = archive_steps(job, finish.retention > 0);
 	push_latest();
 	if (!ujobs_job_finish(&finish, 1, GetCurrentTimestamp()))
 		elog(ERROR, "job " INT64_FORMAT " changed while its row was locked", job->id);

@@ -33,7 +33,7 @@ extern void ujobs_step_leave(void);
 /*
  * The job is done: its steps as its history keeps them, their rows being
  * deleted (kept: is there a history at all?).  NULL: there are none, or they
- * are too large to be folded and stay as rows.  Needs an active snapshot.
+ * are too large to be archived and stay as rows.  Needs an active snapshot.
  */
 extern Jsonb *ujobs_step_finish(const UjobsJob *job, bool kept);
 

@@ -233,14 +233,14 @@ total_size(const List *steps)
 Jsonb *
 ujobs_step_memory_archive_list(int64 job_id, const List *steps, bool kept)
 {
-	Jsonb	   *folded = NULL;
+	Jsonb	   *archived = NULL;
 
 	if (steps == NIL || (kept && total_size(steps) > UJOBS_ARCHIVE_MAX))
 		return NULL;
 	if (kept)
-		folded = ujobs_step_archive(steps);
+		archived = ujobs_step_archive(steps);
 	ujobs_step_forget(job_id);
-	return folded;
+	return archived;
 }
 
 Jsonb *

@@ -1,7 +1,7 @@
 /*
  * catalogue.c: the statements, and how they are found by name.
  *
- * They stand in catalogue_*.h, a part for each group of stores.  Here is what
+ * They are in catalogue_*.inc, a part for each group of stores.  Here is what
  * parts share, and the table that joins them.
  *
  * Schema-qualified, lower-case keywords, one clause a line.  They run as the
@@ -17,14 +17,18 @@
 #include "model/step.h"
 #include "store/catalogue.h"
 
+/* A partition of the history, in statements that are run against one: its number goes to the place of the suffix. */
+#define SUFFIX_PLACE "\x01"
+#define HISTORY_PARTITION "ujobs_internal.job_history" SUFFIX_PLACE
+
 /* What a history row takes over from the live row; the rest differs by outcome. */
 #define KEPT_COLUMNS \
-	"id, run_at, created_at, definition_id, enqueued_role, max_attempts, priority, run_id, queue, tenant, key,\n" \
-	"       input, enqueued_by, traceparent, events_since"
+	"id, run_at, created_at, definition_id, enqueued_role, max_attempts, priority, run_id, queue,\n" \
+	"       tenant_id, idempotency_key, input, enqueued_by, traceparent, events_since"
 
 #define GONE_COLUMNS \
 	"j.id, j.run_at, j.created_at, j.definition_id, j.enqueued_role, j.max_attempts, j.priority, j.run_id, j.queue,\n" \
-	"              j.tenant, j.key, j.input, j.enqueued_by, j.traceparent, j.events_since"
+	"              j.tenant_id, j.idempotency_key, j.input, j.enqueued_by, j.traceparent, j.events_since"
 
 /*
  * The steps of jobs that end: "weighed" is "gone" with the bytes of their
@@ -44,26 +48,26 @@
 	"     using weighed\n" \
 	"     where s.job_id = weighed.id\n"
 
-#define FOLD_FITS "weighed.bytes <= " CppAsString2(UJOBS_ARCHIVE_MAX)
+#define ARCHIVE_FITS "weighed.bytes <= " CppAsString2(UJOBS_ARCHIVE_MAX)
 
-#define FOLDED_STEPS \
-	"       case when " FOLD_FITS " then\n" \
-	"           (select jsonb_agg(ujobs_internal.fold_step(s) order by s.seq)\n" \
+#define ARCHIVED_STEPS \
+	"       case when " ARCHIVE_FITS " then\n" \
+	"           (select jsonb_agg(ujobs_internal.archive_step(s) order by s.seq)\n" \
 	"              from ujobs_internal.job_step s\n" \
 	"             where s.job_id = weighed.id) end\n"
 
 static UjobsStatement statements[UJOBS_SQL_COUNT] = {
-#include "store/catalogue_define.h"
-#include "store/catalogue_enqueue.h"
-#include "store/catalogue_control.h"
-#include "store/catalogue_job.h"
-#include "store/catalogue_dispatch.h"
-#include "store/catalogue_wait.h"
-#include "store/catalogue_inspect.h"
-#include "store/catalogue_task.h"
-#include "store/catalogue_sink.h"
-#include "store/catalogue_outbox.h"
-#include "store/catalogue_retention.h"
+#include "store/catalogue_define.inc"
+#include "store/catalogue_enqueue.inc"
+#include "store/catalogue_control.inc"
+#include "store/catalogue_job.inc"
+#include "store/catalogue_dispatch.inc"
+#include "store/catalogue_wait.inc"
+#include "store/catalogue_inspect.inc"
+#include "store/catalogue_task.inc"
+#include "store/catalogue_sink.inc"
+#include "store/catalogue_outbox.inc"
+#include "store/catalogue_retention.inc"
 };
 
 static UjobsStatement *by_slot[UJOBS_SQL_COUNT][UJOBS_HISTORY_SLOTS];
@@ -75,25 +79,27 @@ ujobs_catalogue_statement(UjobsStatementId id)
 	return &statements[id];
 }
 
-/* The text with every " ujobs_internal.job_history" made that of the partition. */
+/* The text with a suffix in every place that is left for one. */
 static char *
-text_for_slot(const char *sql, int slot)
+text_with(const char *sql, const char *suffix)
 {
-	static const char parent[] = "ujobs_internal.job_history";
 	StringInfoData text;
-	const char *rest = sql;
-	const char *hit;
 
 	initStringInfo(&text);
-	while ((hit = strstr(rest, parent)) != NULL)
+	for (; *sql != '\0'; sql++)
 	{
-		hit += strlen(parent);
-		appendBinaryStringInfo(&text, rest, hit - rest);
-		appendStringInfo(&text, "_%d", slot);
-		rest = hit;
+		if (*sql == SUFFIX_PLACE[0])
+			appendStringInfoString(&text, suffix);
+		else
+			appendStringInfoChar(&text, *sql);
 	}
-	appendStringInfoString(&text, rest);
 	return text.data;
+}
+
+char *
+ujobs_catalogue_statement_text(const UjobsStatement *statement)
+{
+	return text_with(statement->sql, "");
 }
 
 UjobsStatement *
@@ -101,14 +107,17 @@ ujobs_catalogue_statement_for_slot(UjobsStatementId id, int slot)
 {
 	UjobsStatement *copy;
 	MemoryContext old;
+	char		suffix[16];
 
 	Assert(slot >= 0 && slot < UJOBS_HISTORY_SLOTS);
+	Assert(strchr(statements[id].sql, SUFFIX_PLACE[0]) != NULL);
 	if (by_slot[id][slot] != NULL)
 		return by_slot[id][slot];
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	copy = palloc(sizeof(UjobsStatement));
 	*copy = statements[id];
-	copy->sql = text_for_slot(copy->sql, slot);
+	snprintf(suffix, sizeof(suffix), "_%d", slot);
+	copy->sql = text_with(copy->sql, suffix);
 	copy->plan = NULL;
 	MemoryContextSwitchTo(old);
 	by_slot[id][slot] = copy;

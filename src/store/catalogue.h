@@ -91,7 +91,6 @@ typedef enum UjobsStatementId
 	/* event_store */
 	UJOBS_SQL_EVENT_PUBLISH,
 	UJOBS_SQL_EVENT_FIND,
-	UJOBS_SQL_EVENT_EXPIRE,
 
 	/* match_store */
 	UJOBS_SQL_MATCH_EVENTS,
@@ -162,7 +161,6 @@ typedef enum UjobsStatementId
 	UJOBS_SQL_OUTBOX_RETRY,
 	UJOBS_SQL_OUTBOX_SKIP,
 	UJOBS_SQL_OUTBOX_WAS_PUBLISHED,
-	UJOBS_SQL_OUTBOX_EXPIRE,
 
 	/* inbox_store */
 	UJOBS_SQL_INBOX_KNOWN,
@@ -170,32 +168,37 @@ typedef enum UjobsStatementId
 	UJOBS_SQL_INBOX_PARKED,
 	UJOBS_SQL_INBOX_SETTLE,
 	UJOBS_SQL_INBOX_SKIP,
-	UJOBS_SQL_INBOX_EXPIRE,
 
 	/* relay_store */
 	UJOBS_SQL_RELAY_READ,
 	UJOBS_SQL_RELAY_READ_KEYS,
 	UJOBS_SQL_RELAY_ROOM,
 
-	/* keeping_store */
-	UJOBS_SQL_KEEPING_OLDEST,	/* by partition */
-	UJOBS_SQL_KEEPING_RENEW,	/* by partition */
-	UJOBS_SQL_KEEPING_EXPIRE,	/* by partition */
-	UJOBS_SQL_KEEPING_EMPTY,	/* by partition */
-	UJOBS_SQL_KEEPING_LEFT_STEPS,
-	UJOBS_SQL_KEEPING_OWNER_NAMES,
-	UJOBS_SQL_KEEPING_GRANT_NAMES,
-	UJOBS_SQL_KEEPING_TASK_NAMES,
+	/* retention_store */
+	UJOBS_SQL_RETENTION_OLDEST,	/* by partition */
+	UJOBS_SQL_RETENTION_RENEW,	/* by partition */
+	UJOBS_SQL_RETENTION_EXPIRE,	/* by partition */
+	UJOBS_SQL_RETENTION_EMPTY,	/* by partition */
+	UJOBS_SQL_RETENTION_EVENTS,
+	UJOBS_SQL_RETENTION_PUBLISHED,
+	UJOBS_SQL_RETENTION_TAKEN,
+	UJOBS_SQL_RETENTION_LEFT_STEPS,
+	UJOBS_SQL_RETENTION_OWNER_NAMES,
+	UJOBS_SQL_RETENTION_GRANT_NAMES,
+	UJOBS_SQL_RETENTION_TASK_NAMES,
 
 	UJOBS_SQL_COUNT
 } UjobsStatementId;
 
 extern UjobsStatement *ujobs_catalogue_statement(UjobsStatementId id);
 
+/* The text as users read it: of the history as a whole where it runs on a partition.  In the current context. */
+extern char *ujobs_catalogue_statement_text(const UjobsStatement *statement);
+
 /*
- * The statement for one partition of the history (0..31): written once with
- * the parent's name, run against job_history_N, because routing a row
- * through the parent opens it anew in every statement.
+ * The statement for one partition of the history (0..31): one that is
+ * written with HISTORY_PARTITION runs against job_history_N, because routing a
+ * row through the parent opens it anew in every statement.
  */
 extern UjobsStatement *ujobs_catalogue_statement_for_slot(UjobsStatementId id, int slot);
 

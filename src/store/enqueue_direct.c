@@ -137,8 +137,8 @@ row_fill(void *arg, int i, Datum *values, bool *nulls)
 	values[UJOBS_JOB_STATE] = CharGetDatum(UJOBS_STATE_PENDING);
 	values[UJOBS_JOB_RUN_ID] = UUIDPGetDatum(&item->result.run_id);
 	values[UJOBS_JOB_QUEUE] = rows->queue;
-	values[UJOBS_JOB_TENANT] = CStringGetTextDatum(item->tenant);
-	values[UJOBS_JOB_KEY] = CStringGetTextDatum(item->key);
+	values[UJOBS_JOB_TENANT_ID] = CStringGetTextDatum(item->tenant);
+	values[UJOBS_JOB_IDEMPOTENCY_KEY] = CStringGetTextDatum(item->key);
 	values[UJOBS_JOB_INPUT] = JsonbPGetDatum(item->input);
 	nulls[UJOBS_JOB_STARTED_AT] = nulls[UJOBS_JOB_LAST_ERROR] = nulls[UJOBS_JOB_REASON] = true;
 	values[UJOBS_JOB_ENQUEUED_BY] = rows->enqueued_by;

@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
+
 #include "core/identity.h"
 #include "core/wakeup.h"
 #include "store/catalogue.h"
@@ -20,6 +22,7 @@ ujobs_event_publish(const UjobsEvent *event)
 	UjobsResult result;
 	int64		id;
 
+	Assert(IsTransactionState());
 	ujobs_identity_enter(&identity);
 	ujobs_query_bind(&args, TimestampTzGetDatum(event->published_at));
 	ujobs_query_bind(&args, TimestampTzGetDatum(event->expires_at));
@@ -42,6 +45,7 @@ ujobs_event_find(int64 job_id, int32 seq, TimestampTz now, UjobsEventFound *out)
 	UjobsResult result;
 	bool		found;
 
+	Assert(IsTransactionState());
 	ujobs_identity_enter(&identity);
 	ujobs_query_bind(&args, Int64GetDatum(job_id));
 	ujobs_query_bind(&args, Int32GetDatum(seq));

@@ -1,7 +1,7 @@
 /*
  * event_store.h: named facts, and the look-up of the one that a wait takes.
  *
- * Each function opens its own identity section.
+ * Each function opens its own identity section; the caller holds a transaction.
  */
 #ifndef UJOBS_STORE_EVENT_STORE_H
 #define UJOBS_STORE_EVENT_STORE_H

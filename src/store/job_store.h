@@ -45,7 +45,7 @@ typedef struct UjobsFinish
 	TimestampTz started_at;
 	int64		retention;		/* us */
 	bool		refetch;
-	Jsonb	   *steps;			/* folded, of a durable job; NULL: none */
+	Jsonb	   *steps;			/* archived, of a durable job; NULL: none */
 	int64		lease;			/* under which a program outside did it; 0: none */
 } UjobsFinish;
 

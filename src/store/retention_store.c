@@ -13,7 +13,7 @@
 static bool
 oldest_of(int slot, TimestampTz *expires_at)
 {
-	UjobsResult result = ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_KEEPING_OLDEST, slot), NULL);
+	UjobsResult result = ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_OLDEST, slot), NULL);
 
 	if (result.rows == 0)
 		return false;
@@ -35,8 +35,8 @@ ujobs_retention_rotate(TimestampTz now)
 	if (any)
 	{
 		ujobs_query_bind(&args, TimestampTzGetDatum(now));
-		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_KEEPING_RENEW, slot), &args);
-		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_KEEPING_EMPTY, slot), NULL);
+		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_RENEW, slot), &args);
+		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_EMPTY, slot), NULL);
 	}
 	ujobs_identity_leave(&identity);
 	return any;
@@ -53,7 +53,7 @@ ujobs_retention_expire(int slot, TimestampTz now)
 	if (oldest_of(slot, &oldest) && oldest < now - USECS_PER_DAY)
 	{
 		ujobs_query_bind(&args, TimestampTzGetDatum(now));
-		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_KEEPING_EXPIRE, slot), &args);
+		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_EXPIRE, slot), &args);
 	}
 	ujobs_identity_leave(&identity);
 }
@@ -62,9 +62,9 @@ int64
 ujobs_retention_delete_batch(UjobsKept what, TimestampTz until, int max)
 {
 	static const UjobsStatementId statements[] = {
-		[UJOBS_KEPT_EVENTS] = UJOBS_SQL_EVENT_EXPIRE,
-		[UJOBS_KEPT_PUBLISHED] = UJOBS_SQL_OUTBOX_EXPIRE,
-		[UJOBS_KEPT_TAKEN] = UJOBS_SQL_INBOX_EXPIRE,
+		[UJOBS_KEPT_EVENTS] = UJOBS_SQL_RETENTION_EVENTS,
+		[UJOBS_KEPT_PUBLISHED] = UJOBS_SQL_RETENTION_PUBLISHED,
+		[UJOBS_KEPT_TAKEN] = UJOBS_SQL_RETENTION_TAKEN,
 	};
 	UjobsIdentity identity;
 	UjobsArgs	args = {0};
@@ -84,9 +84,9 @@ ujobs_retention_names(void)
 	UjobsIdentity identity;
 
 	ujobs_identity_enter(&identity);
-	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_KEEPING_OWNER_NAMES), NULL);
-	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_KEEPING_GRANT_NAMES), NULL);
-	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_KEEPING_TASK_NAMES), NULL);
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_RETENTION_OWNER_NAMES), NULL);
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_RETENTION_GRANT_NAMES), NULL);
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_RETENTION_TASK_NAMES), NULL);
 	ujobs_identity_leave(&identity);
 }
 
@@ -96,6 +96,6 @@ ujobs_retention_left_steps(void)
 	UjobsIdentity identity;
 
 	ujobs_identity_enter(&identity);
-	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_KEEPING_LEFT_STEPS), NULL);
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_RETENTION_LEFT_STEPS), NULL);
 	ujobs_identity_leave(&identity);
 }

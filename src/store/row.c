@@ -26,8 +26,8 @@ static const struct
 	{UJOBS_JOB_PRIORITY, UJOBS_HISTORY_PRIORITY},
 	{UJOBS_JOB_RUN_ID, UJOBS_HISTORY_RUN_ID},
 	{UJOBS_JOB_QUEUE, UJOBS_HISTORY_QUEUE},
-	{UJOBS_JOB_TENANT, UJOBS_HISTORY_TENANT},
-	{UJOBS_JOB_KEY, UJOBS_HISTORY_KEY},
+	{UJOBS_JOB_TENANT_ID, UJOBS_HISTORY_TENANT_ID},
+	{UJOBS_JOB_IDEMPOTENCY_KEY, UJOBS_HISTORY_IDEMPOTENCY_KEY},
 	{UJOBS_JOB_INPUT, UJOBS_HISTORY_INPUT},
 	{UJOBS_JOB_ENQUEUED_BY, UJOBS_HISTORY_ENQUEUED_BY},
 	{UJOBS_JOB_TRACEPARENT, UJOBS_HISTORY_TRACEPARENT},
@@ -61,7 +61,7 @@ ujobs_row_to_job(HeapTuple row, TupleDesc desc)
 	job->state = DatumGetChar(v[UJOBS_JOB_STATE]);
 	memcpy(&job->run_id, DatumGetPointer(v[UJOBS_JOB_RUN_ID]), sizeof(pg_uuid_t));
 	job->queue = TextDatumGetCString(v[UJOBS_JOB_QUEUE]);
-	job->tenant = TextDatumGetCString(v[UJOBS_JOB_TENANT]);
+	job->tenant = TextDatumGetCString(v[UJOBS_JOB_TENANT_ID]);
 	job->input = DatumGetJsonbP(v[UJOBS_JOB_INPUT]);
 	job->enqueued_by = text_or_null(v[UJOBS_JOB_ENQUEUED_BY], null[UJOBS_JOB_ENQUEUED_BY]);
 	job->traceparent = text_or_null(v[UJOBS_JOB_TRACEPARENT], null[UJOBS_JOB_TRACEPARENT]);

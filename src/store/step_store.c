@@ -189,7 +189,7 @@ ujobs_step_forget(int64 job_id)
 	ujobs_table_close(table);
 }
 
-/* ---- folded ---- */
+/* ---- archived ---- */
 
 static void
 add_instant(UjobsJson *json, const char *key, TimestampTz instant)
@@ -235,7 +235,7 @@ ujobs_step_archive(const List *steps)
 	Relation	table;
 	UjobsJson	json = {0};
 	ListCell   *lc;
-	Jsonb	   *folded;
+	Jsonb	   *archived;
 
 	if (steps == NIL)
 		return NULL;
@@ -254,7 +254,7 @@ ujobs_step_archive(const List *steps)
 		}
 		(void) ujobs_json_end(&json);
 	}
-	folded = ujobs_json_end(&json);
+	archived = ujobs_json_end(&json);
 	ujobs_table_close(table);
-	return folded;
+	return archived;
 }

@@ -1,10 +1,10 @@
 /*
- * step_store.h: the steps of live jobs, as rows and folded into history.
+ * step_store.h: the steps of live jobs, as rows, and archived in history.
  *
  * A finished job keeps its steps as one jsonb array in its history row: an
  * object for each, with the columns of job_step but job_id as keys; what is
  * absent is NULL.  to_jsonb(job_step row) and jsonb_populate_recordset speak
- * the same form, so SQL and C can both fold and unfold.
+ * the same form, so SQL and C can both archive and restore them.
  *
  * All functions need a transaction with an active snapshot and no identity
  * section.

@@ -20,16 +20,16 @@ select -1, 'privileges_job', 'atomic', 'f', oid, rolname, '{id}',
        'privileges', 0, 1, now()
   from pg_roles where rolname = 'privileges_owner';
 insert into ujobs_internal.job (id, due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id,
-                                queue, key, input, attempt, last_error)
+                                queue, idempotency_key, input, attempt, last_error)
 select -n, now() + interval '1 hour', now(), now(), -1, e.oid, 0, 3, gen_random_uuid(), 'privileges', 'secret' || n, '{"secret": 1}', 1,
        '{"sqlstate": "P0001", "message": "secret"}'
   from pg_roles e, generate_series(1, 1) n where e.rolname = 'privileges_enqueuer';
 insert into ujobs_internal.job (id, due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id,
-                                queue, key, input)
+                                queue, idempotency_key, input)
 select -2, now(), now(), now(), -1, o.oid, 0, 3, gen_random_uuid(), 'privileges', 'secret2', '{"secret": 2}'
   from pg_roles o where o.rolname = 'privileges_owner';
 insert into ujobs_internal.job_history (id, slot, run_at, created_at, started_at, finished_at, expires_at, definition_id, enqueued_role,
-                                        attempt, max_attempts, priority, state, run_id, queue, tenant, key, input, last_error)
+                                        attempt, max_attempts, priority, state, run_id, queue, tenant_id, idempotency_key, input, last_error)
 select -3, 0, now(), now(), now(), now(), now() + interval '1 day', -1, oid, 3, 3, 0, 'x', gen_random_uuid(), 'privileges', '',
        'secret3', '{"secret": 3}', '{"sqlstate": "P0001", "message": "secret"}'
   from pg_roles where rolname = 'privileges_enqueuer';

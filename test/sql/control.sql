@@ -18,7 +18,7 @@ select n, 'atomic', 'control.nothing', 'control_owner'::regrole, 'control_owner'
 create function control_make(k text, state "char" default 'p', due timestamptz default now(), def text default 'control')
 returns void language sql as $$
     insert into ujobs_internal.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, attempt,
-                                    max_attempts, state, run_id, queue, key, input, started_at, last_error, reason)
+                                    max_attempts, state, run_id, queue, idempotency_key, input, started_at, last_error, reason)
     select due, due, now(), d.id, 'control_enqueuer'::regrole, 7, 2,
            3, state, md5(k)::uuid, 'control', k, '{}', now(), '{"message": "boom"}', 'a reason'
       from ujobs_internal.definition d
@@ -30,7 +30,7 @@ create function control_make_finished(k text, state "char", finished timestamptz
 returns void language sql as $$
     insert into ujobs_internal.job_history (id, slot, run_at, created_at, finished_at, expires_at, definition_id,
                                             enqueued_role, attempt, max_attempts, priority, state, run_id, queue,
-                                            tenant, key, input, result, last_error)
+                                            tenant_id, idempotency_key, input, result, last_error)
     select nextval('ujobs_internal.job_id_seq'), abs(hashtext(k)) % 32, finished, finished, finished, finished + '7 days',
            d.id, 'control_enqueuer'::regrole, 3, 3, 7, $2, md5(k)::uuid, $4,
            '', k, '{}', '"r"', '{"message": "boom"}'
@@ -40,19 +40,19 @@ $$;
 
 -- The id of the newest job with that key.
 create function control_id(k text) returns bigint language sql as $$
-    select max(id) from (select id from ujobs_internal.job where key = k
-                         union all select id from ujobs_internal.job_history where key = k) x
+    select max(id) from (select id from ujobs_internal.job where idempotency_key = k
+                         union all select id from ujobs_internal.job_history where idempotency_key = k) x
 $$;
 
 create view control_live as
-    select key, state, attempt, due_at <= now() as due, run_at <= now() as run_due, revision, last_error, reason, started_at
+    select idempotency_key as key, state, attempt, due_at <= now() as due, run_at <= now() as run_due, revision, last_error, reason, started_at
       from ujobs_internal.job
-     where key like 'c-%';
+     where idempotency_key like 'c-%';
 
 create view control_ended as
-    select key, state, attempt, reason, last_error, result, tableoid::regclass as partition
+    select idempotency_key as key, state, attempt, reason, last_error, result, tableoid::regclass as partition
       from ujobs_internal.job_history
-     where key like 'c-%';
+     where idempotency_key like 'c-%';
 
 -- Runs a statement with the id of that key and shows the error without ids.
 create function control_try(k text, command text) returns text language plpgsql as $$
@@ -115,7 +115,7 @@ select control_make('c-year', 'p', now(), 'control_year');
 select ujobs.cancel(control_id('c-year')) ->> 'state';
 select expires_at - finished_at,
        slot = ((extract(epoch from finished_at)::bigint / 86400) + 30) % 32
-  from ujobs_internal.job_history where key = 'c-year';
+  from ujobs_internal.job_history where idempotency_key = 'c-year';
 
 -- retry: from every state but running
 select control_make('c-r-ready'), control_make('c-r-delayed', 'p', now() + interval '1 hour'),
@@ -127,7 +127,7 @@ select k, control_try(k, 'select t ->> ''state'' || '' '' || (t ->> ''attempt'')
   from unnest('{c-r-ready,c-r-delayed,c-r-suspended,c-r-leased,c-r-done,c-r-dead,c-r-cancelled}'::text[]) k;
 select v.key, v.state, v.attempt, due, run_due, v.last_error, v.reason, v.started_at, b.id = control_id(v.key) as same_id,
        j.run_id = md5(v.key)::uuid as same_run, j.priority, j.queue
-  from control_live v join before b using (key) join ujobs_internal.job j using (key)
+  from control_live v join before b using (key) join ujobs_internal.job j on j.idempotency_key = b.key
  where key like 'c-r-%' and v.state <> 'l' order by key;
 select count(*) from control_ended where key like 'c-r-%';
 -- outside changes show in the revision; a job that came back has one no run ever held
@@ -169,7 +169,7 @@ select control_try('', 'select ujobs.resume_queue(repeat(''x'', 64))');
 select control_try('', 'select ujobs.pause_queue(null)');
 
 -- purge
-delete from ujobs_internal.job_history where key like 'c-%';
+delete from ujobs_internal.job_history where idempotency_key like 'c-%';
 select control_make_finished('c-p-' || n, s::"char", now() - n * interval '1 day', 'control_purge' || n % 2)
   from unnest(array['d', 'x', 'c', 'd']) with ordinality as u (s, n);
 select ujobs.purge('2 days 1 hour', 'control_purge0');

@@ -275,17 +275,17 @@ select count(*) from ujobs_internal.definition_grant g join ujobs_internal.defin
 -- drop_job.
 select define.try($$ select ujobs.drop_job('define.absent')::text $$);
 select ujobs.grant_enqueue('define.plain', 'define_bob');
-insert into ujobs_internal.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, key, input)
+insert into ujobs_internal.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, idempotency_key, input)
 select now() + interval '1 day', now(), now(), d.id, 10, 0, 3, gen_random_uuid(), 'define', 'k' || n, '{}'
   from ujobs_internal.definition d, generate_series(1, 2) n
  where d.name = 'define.plain';
 select id as plain from ujobs_internal.definition where name = 'define.plain' \gset
 select define.try($$ select ujobs.drop_job('define.plain')::text $$);
-delete from ujobs_internal.job where definition_id = :plain and key = 'k2';
+delete from ujobs_internal.job where definition_id = :plain and idempotency_key = 'k2';
 select define.try($$ select ujobs.drop_job('define.plain', null)::text $$);
 select define.try($$ select ujobs.drop_job('define.plain', force => true)::text $$);
 select count(*) from ujobs_internal.job where definition_id = :plain;
-select state, key, attempt, reason, finished_at is not null, expires_at - finished_at as kept
+select state, idempotency_key as key, attempt, reason, finished_at is not null, expires_at - finished_at as kept
   from ujobs_internal.job_history where definition_id = :plain;
 select dropped_at is not null, (select count(*) from ujobs_internal.definition_grant where definition_id = :plain)
   from ujobs_internal.definition where id = :plain;
@@ -293,7 +293,7 @@ select define.try($$ select ujobs.describe_job('define.plain')::text $$);
 -- A retention of 0 keeps nothing.
 select define.try($$ select ujobs.define_job('define.unkept', 'define.plain', '{id}', retention => '0')->>'name' $$);
 select id as unkept from ujobs_internal.definition where name = 'define.unkept' \gset
-insert into ujobs_internal.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, key, input)
+insert into ujobs_internal.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, idempotency_key, input)
 values ('infinity', now(), now(), :unkept, 10, 0, 3, gen_random_uuid(), 'define', 'k', '{}');
 select define.try($$ select ujobs.drop_job('define.unkept', true)::text $$);
 select (select count(*) from ujobs_internal.job where definition_id = :unkept),

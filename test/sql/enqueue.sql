@@ -24,7 +24,7 @@ create function enqueue_test.rows(job text)
 returns table (tenant text, key text, input jsonb, queue text, priority smallint, max_attempts int,
                revision int, enqueued_by text, traceparent text, due interval)
 language sql as $$
-    select j.tenant, j.key, j.input, j.queue, j.priority, j.max_attempts,
+    select j.tenant_id, j.idempotency_key, j.input, j.queue, j.priority, j.max_attempts,
            j.revision, j.enqueued_by, j.traceparent, coalesce(j.run_at, j.created_at) - j.created_at
       from ujobs_internal.job j
       join ujobs_internal.definition d on d.id = j.definition_id
@@ -77,12 +77,12 @@ select deduped from ujobs.enqueue('enqueue_plain', '{"id": 12, "new": true}', on
     delay => '1 hour', queue => 'not taken', traceparent => '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01');
 select * from enqueue_test.rows('enqueue_plain') where key > 'plain:1' and key < 'plain:2';
 -- Only what never began is replaced.
-update ujobs_internal.job set attempt = 1 where key = 'plain:12';
+update ujobs_internal.job set attempt = 1 where idempotency_key = 'plain:12';
 select * from enqueue_test.refused($$select ujobs.enqueue('enqueue_plain', '{"id": 12}', on_conflict => 'replace')$$);
-update ujobs_internal.job set attempt = 0, state = 's' where key = 'plain:12';
+update ujobs_internal.job set attempt = 0, state = 's' where idempotency_key = 'plain:12';
 select * from enqueue_test.refused($$select ujobs.enqueue('enqueue_plain', '{"id": 12}', on_conflict => 'replace')$$);
 -- The key is free when the job has left.
-delete from ujobs_internal.job where key = 'plain:12';
+delete from ujobs_internal.job where idempotency_key = 'plain:12';
 select deduped from ujobs.enqueue('enqueue_plain', '{"id": 12}', on_conflict => 'error');
 
 -- Templates.
@@ -270,7 +270,7 @@ grant usage on schema enqueue_test to enqueue_friend;
 set role enqueue_friend;
 select * from enqueue_test.refused($$select ujobs.enqueue('enqueue_granted', '{"id": 2}', on_conflict => 'replace')$$);
 reset role;
-select key, enqueued_role::regrole as role from ujobs_internal.job
+select idempotency_key as key, enqueued_role::regrole as role from ujobs_internal.job
  where definition_id = (select id from ujobs_internal.definition where name = 'enqueue_granted') order by key;
 
 -- enqueue_many: results in the order of the inputs; inputs of one key share a job.
@@ -296,7 +296,7 @@ select count(*) = (select count from enqueue_test.before) as nothing_written fro
 -- More than one statement's worth, half of them there already.
 select count(*), count(distinct id) as jobs, count(*) filter (where deduped) as deduped
   from ujobs.enqueue_many('enqueue_plain', (select array_agg(jsonb_build_object('id', n)) from generate_series(100001, 109000) n));
-select count(*), count(distinct id) as jobs, count(*) filter (where deduped) as deduped, bool_and(key = 'plain:' || n) as in_order
+select count(*), count(distinct id) as jobs, count(*) filter (where deduped) as deduped, bool_and(idempotency_key = 'plain:' || n) as in_order
   from ujobs.enqueue_many('enqueue_plain', (select array_agg(jsonb_build_object('id', n) order by n) from generate_series(105001, 115000) n))
        with ordinality m (id, run_id, deduped, o)
   join lateral (select o + 105000 as n) x on true
@@ -305,7 +305,7 @@ select count(*), count(distinct id) as jobs, count(*) filter (where deduped) as 
 -- The rules of a row hold whoever writes it.
 select code, message
   from (values (1, $$state = 'd'$$), (2, 'attempt = -1'), (3, 'max_attempts = 0')) v (n, change),
-       enqueue_test.refused(format('update ujobs_internal.job set %s where key = %L', change, 'plain:1'))
+       enqueue_test.refused(format('update ujobs_internal.job set %s where idempotency_key = %L', change, 'plain:1'))
  order by n;
 
 -- A dropped definition is unknown, at once.

@@ -139,7 +139,7 @@ select pg_temp.woken() as next_event;
 
 -- A wait that was left behind wakes nobody: the job is suspended at another one.
 select pg_temp.waits('moved', 'left behind') > 0 as waits;
-update ujobs_internal.job set due_at = due_at + interval '1 day' where key = 'moved';
+update ujobs_internal.job set due_at = due_at + interval '1 day' where idempotency_key = 'moved';
 select pg_temp.publish('11:30', 'left behind');
 select pg_temp.woken() as left_behind;
 
@@ -148,7 +148,7 @@ create function pg_temp.waits_for(key text, child bigint) returns void language 
 begin
     perform pg_temp.waits(key, 'x');
     update ujobs_internal.job_step set event = null, since = null, child_id = child
-     where job_id = (select id from ujobs_internal.job j where j.key = $1);
+     where job_id = (select id from ujobs_internal.job j where j.idempotency_key = $1);
 end
 $$;
 select pg_temp.waits('child', 'never') as child \gset

@@ -38,10 +38,10 @@ end
 $$;
 select set_config('index_test.history', :'history', false) = :'history' as known;
 
-create index added_plain on :history (key) where queue = 'indexed';
+create index added_plain on :history (idempotency_key) where queue = 'indexed';
 create index added_int on :history (definition_id, id) where attempt = 1;
 select run(101, 150);
-select by_index('key > '''' and queue = ''indexed''');
+select by_index('idempotency_key > '''' and queue = ''indexed''');
 select by_index(format('attempt = 1 and definition_id = %s', :definition));
 drop index ujobs_internal.added_plain;
 select run(201, 250);

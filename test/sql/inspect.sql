@@ -39,7 +39,7 @@ insert into ujobs_internal.queue (name, paused, concurrency, rate_per_tenant, ra
 values ('inspect paused', true, null, null, null), ('inspect', false, 7, 3, '1 minute');
 
 insert into ujobs_internal.job (id, due_at, run_at, created_at, definition_id, enqueued_role, priority, attempt, max_attempts,
-                                state, run_id, queue, tenant, key, input, last_error, reason, enqueued_by)
+                                state, run_id, queue, tenant_id, idempotency_key, input, last_error, reason, enqueued_by)
 select -v.id, v.due::timestamptz, '2026-03-08 06:00Z', '2026-03-08 05:00Z', v.definition, 0, 5, v.attempt, 3,
        v.state::"char", '00000000-0000-0000-0000-000000000001', v.queue, 'acme', 'k' || v.id, '{"n": 1}',
        case when v.attempt > 0 then '{"sqlstate": "P0001", "message": "it broke"}'::jsonb end, v.reason, 'ann'
@@ -57,7 +57,7 @@ insert into ujobs_internal.lease (job_id, lease, visible_at, worker)
 values (-7, 1, '2026-03-08 07:01Z', 'inspect');
 
 insert into ujobs_internal.job_history (id, slot, run_at, created_at, started_at, finished_at, expires_at, definition_id, enqueued_role,
-                                        attempt, max_attempts, priority, state, run_id, queue, tenant, key, input, result, last_error, reason)
+                                        attempt, max_attempts, priority, state, run_id, queue, tenant_id, idempotency_key, input, result, last_error, reason)
 select -v.id, ujobs_internal.history_slot(v.finished::timestamptz + '7 days'), '2026-03-08 01:00Z', '2026-03-08 00:00Z',
        '2026-03-08 01:00Z', v.finished::timestamptz, v.finished::timestamptz + '7 days', -1, 0, v.attempt, 3, 0, v.state,
        '00000000-0000-0000-0000-000000000002', 'inspect', '', 'h' || v.id, '{}', v.result::jsonb, v.error::jsonb, v.reason

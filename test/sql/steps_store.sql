@@ -174,7 +174,7 @@ insert into ujobs_internal.job_step (job_id, seq, name, status, attempts, starte
 select job, n, 's' || n, 'c', 1, now(), now()
   from unnest(array[-5, -4, -3, :live, :ended, 2000000000]) job, generate_series(1, 2) n;
 select detail from ujobs.check() where rule = 'step_job' and (detail like '%job -%' or detail like '%job 2000000000,%') order by detail collate "C";
-select sql from ujobs.statements() where name = 'keeping_left_steps' \gset
+select sql from ujobs.statements() where name = 'retention_left_steps' \gset
 :sql;
 select case job_id when :live then 'live' when :ended then 'ended' else 'lost' end as job, count(*)
   from ujobs_internal.job_step where job_id in (-5, -4, -3, :live, :ended, 2000000000) group by 1 order by 1;
