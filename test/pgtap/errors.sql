@@ -33,7 +33,7 @@ select throws_ok($$select ujobs.define_sink('errors_sink', 'nats', '{"url": "nat
 select is_empty($$select from ujobs.sinks where name = 'errors_sink'$$, 'it was not defined');
 
 -- A job of a definition that never was.
-update ujobs_internal.job set definition_id = -1 where id = (select id from added where what = 'again');
+update test_store.job set definition_id = -1 where id = (select id from added where what = 'again');
 select throws_ok(format('select ujobs.cancel(%s)', id), 'UJ099', format('job %s has no definition', id),
                  'a row that says something impossible') from added where what = 'again';
 

@@ -13,34 +13,34 @@ create role privileges_enqueuer;
 create role privileges_monitor in role pg_monitor;
 create role privileges_plain;
 
-insert into ujobs_internal.definition (id, name, kind, handler, owner, owner_name, idempotency_key, retry, queue,
+insert into test_store.definition (id, name, kind, handler, owner, owner_name, idempotency_key, retry, queue,
                                        priority, batch, created_at)
 select -1, 'privileges_job', 'atomic', 'f', oid, rolname, '{id}',
        '{"attempts": 3, "backoff": "fixed", "delay": 1000, "maxDelay": 1000, "jitter": true, "deadLetter": true, "terminal": []}',
        'privileges', 0, 1, now()
   from pg_roles where rolname = 'privileges_owner';
-insert into ujobs_internal.job (id, due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id,
-                                queue, idempotency_key, input, attempt, last_error)
+insert into test_store.job (id, due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id,
+                                queue, key, input, attempt, last_error)
 select -n, now() + interval '1 hour', now(), now(), -1, e.oid, 0, 3, gen_random_uuid(), 'privileges', 'secret' || n, '{"secret": 1}', 1,
        '{"sqlstate": "P0001", "message": "secret"}'
   from pg_roles e, generate_series(1, 1) n where e.rolname = 'privileges_enqueuer';
-insert into ujobs_internal.job (id, due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id,
-                                queue, idempotency_key, input)
+insert into test_store.job (id, due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id,
+                                queue, key, input)
 select -2, now(), now(), now(), -1, o.oid, 0, 3, gen_random_uuid(), 'privileges', 'secret2', '{"secret": 2}'
   from pg_roles o where o.rolname = 'privileges_owner';
-insert into ujobs_internal.job_history (id, slot, run_at, created_at, started_at, finished_at, expires_at, definition_id, enqueued_role,
-                                        attempt, max_attempts, priority, state, run_id, queue, tenant_id, idempotency_key, input, last_error)
+insert into test_store.job_history (id, slot, run_at, created_at, started_at, finished_at, expires_at, definition_id, enqueued_role,
+                                        attempt, max_attempts, priority, state, run_id, queue, tenant, key, input, last_error)
 select -3, 0, now(), now(), now(), now(), now() + interval '1 day', -1, oid, 3, 3, 0, 'x', gen_random_uuid(), 'privileges', '',
        'secret3', '{"secret": 3}', '{"sqlstate": "P0001", "message": "secret"}'
   from pg_roles where rolname = 'privileges_enqueuer';
 
-insert into ujobs_internal.job_step (job_id, seq, name, status, attempts, started_at, completed_at, output, error, wake_at, since, event, match)
+insert into test_store.job_step (job_id, seq, name, status, attempts, started_at, completed_at, output, error, wake_at, since, event, match)
 select -1, 1, 'bill', 'c'::"char", 1, now(), now(), '{"secret": 4}'::jsonb, '{"message": "secret"}'::jsonb, null::timestamptz, null::timestamptz, null, null
 union all
 select -1, 2, 'reply', 'w', 1, now(), null, null, null, 'infinity', now(), 'replied', 'secret5';
-update ujobs_internal.job_history set steps = '[{"seq": 1, "name": "bill", "status": "c", "attempts": 1, "started_at": "2026-03-08T07:00:00Z",
+update test_store.job_history set steps = '[{"seq": 1, "name": "bill", "status": "c", "attempts": 1, "started_at": "2026-03-08T07:00:00Z",
     "output": {"secret": 6}, "error": {"message": "secret"}}]' where id = -3;
-insert into ujobs_internal.event (id, published_at, expires_at, publisher, name, match, payload)
+insert into test_store.event (id, published_at, expires_at, publisher, name, match, payload)
 select -n, now(), now(), oid, 'privileges', 'secret', '{"secret": 7}'
   from pg_roles
   join (values (1, 'privileges_owner'), (2, 'privileges_enqueuer')) v (n, name) on rolname = name;
@@ -156,7 +156,7 @@ select is(pg_temp.sees('privileges_enqueuer'), '-1 -3 | 2 | 2 | 1 | 0 | 2', 'nor
 reset search_path;
 
 -- After a restore the owner's number may be somebody else's: the name counts.
-update ujobs_internal.definition set owner = (select oid from pg_roles where rolname = 'privileges_plain') where id = -1;
+update test_store.definition set owner = (select oid from pg_roles where rolname = 'privileges_plain') where id = -1;
 select is(pg_temp.sees('privileges_plain'), 'none | 0 | 0 | 0 | 0 | 0', 'a role with the owner''s old number sees nothing');
 select is(pg_temp.sees('privileges_member'), '-1 -2 -3 | 3 | 3 | 1 | 1 | 3', 'the role with the owner''s name does');
 

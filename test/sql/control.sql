@@ -6,7 +6,7 @@ create role control_enqueuer;
 create role control_stranger;
 grant control_owner to current_user;
 
-insert into ujobs_internal.definition (name, kind, handler, owner, owner_name, idempotency_key, retry, queue,
+insert into test_store.definition (name, kind, handler, owner, owner_name, idempotency_key, retry, queue,
                                        priority, batch, retention, created_at, dropped_at)
 select n, 'atomic', 'control.nothing', 'control_owner'::regrole, 'control_owner', '{k}',
        '{"attempts":3,"backoff":"fixed","delay":1000,"maxDelay":1000,"jitter":false,"deadLetter":true,"terminal":[]}',
@@ -17,42 +17,42 @@ select n, 'atomic', 'control.nothing', 'control_owner'::regrole, 'control_owner'
 -- A live job by its key.
 create function control_make(k text, state "char" default 'p', due timestamptz default now(), def text default 'control')
 returns void language sql as $$
-    insert into ujobs_internal.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, attempt,
-                                    max_attempts, state, run_id, queue, idempotency_key, input, started_at, last_error, reason)
+    insert into test_store.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, attempt,
+                                    max_attempts, state, run_id, queue, key, input, started_at, last_error, reason)
     select due, due, now(), d.id, 'control_enqueuer'::regrole, 7, 2,
            3, state, md5(k)::uuid, 'control', k, '{}', now(), '{"message": "boom"}', 'a reason'
-      from ujobs_internal.definition d
+      from test_store.definition d
      where d.name = def
 $$;
 
 -- The same, finished.
 create function control_make_finished(k text, state "char", finished timestamptz default now(), queue text default 'control')
 returns void language sql as $$
-    insert into ujobs_internal.job_history (id, slot, run_at, created_at, finished_at, expires_at, definition_id,
+    insert into test_store.job_history (id, slot, run_at, created_at, finished_at, expires_at, definition_id,
                                             enqueued_role, attempt, max_attempts, priority, state, run_id, queue,
-                                            tenant_id, idempotency_key, input, result, last_error)
+                                            tenant, key, input, result, last_error)
     select nextval('ujobs_internal.job_id_seq'), abs(hashtext(k)) % 32, finished, finished, finished, finished + '7 days',
            d.id, 'control_enqueuer'::regrole, 3, 3, 7, $2, md5(k)::uuid, $4,
            '', k, '{}', '"r"', '{"message": "boom"}'
-      from ujobs_internal.definition d
+      from test_store.definition d
      where d.name = 'control'
 $$;
 
 -- The id of the newest job with that key.
 create function control_id(k text) returns bigint language sql as $$
-    select max(id) from (select id from ujobs_internal.job where idempotency_key = k
-                         union all select id from ujobs_internal.job_history where idempotency_key = k) x
+    select max(id) from (select id from test_store.job where key = k
+                         union all select id from test_store.job_history where key = k) x
 $$;
 
 create view control_live as
-    select idempotency_key as key, state, attempt, due_at <= now() as due, run_at <= now() as run_due, revision, last_error, reason, started_at
-      from ujobs_internal.job
-     where idempotency_key like 'c-%';
+    select key, state, attempt, due_at <= now() as due, run_at <= now() as run_due, revision, last_error, reason, started_at
+      from test_store.job
+     where key like 'c-%';
 
 create view control_ended as
-    select idempotency_key as key, state, attempt, reason, last_error, result, tableoid::regclass as partition
-      from ujobs_internal.job_history
-     where idempotency_key like 'c-%';
+    select key, state, attempt, reason, last_error, result, partition
+      from test_store.job_history
+     where key like 'c-%';
 
 -- Runs a statement with the id of that key and shows the error without ids.
 create function control_try(k text, command text) returns text language plpgsql as $$
@@ -115,7 +115,7 @@ select control_make('c-year', 'p', now(), 'control_year');
 select ujobs.cancel(control_id('c-year')) ->> 'state';
 select expires_at - finished_at,
        slot = ((extract(epoch from finished_at)::bigint / 86400) + 30) % 32
-  from ujobs_internal.job_history where idempotency_key = 'c-year';
+  from test_store.job_history where key = 'c-year';
 
 -- retry: from every state but running
 select control_make('c-r-ready'), control_make('c-r-delayed', 'p', now() + interval '1 hour'),
@@ -127,7 +127,7 @@ select k, control_try(k, 'select t ->> ''state'' || '' '' || (t ->> ''attempt'')
   from unnest('{c-r-ready,c-r-delayed,c-r-suspended,c-r-leased,c-r-done,c-r-dead,c-r-cancelled}'::text[]) k;
 select v.key, v.state, v.attempt, due, run_due, v.last_error, v.reason, v.started_at, b.id = control_id(v.key) as same_id,
        j.run_id = md5(v.key)::uuid as same_run, j.priority, j.queue
-  from control_live v join before b using (key) join ujobs_internal.job j on j.idempotency_key = b.key
+  from control_live v join before b using (key) join test_store.job j using (key)
  where key like 'c-r-%' and v.state <> 'l' order by key;
 select count(*) from control_ended where key like 'c-r-%';
 -- outside changes show in the revision; a job that came back has one no run ever held
@@ -143,7 +143,7 @@ select control_make_finished('c-held', 'x');
 create temp table held as select control_id('c-held') as id;
 select control_make('c-held');
 select control_try('c-held', format('select ujobs.retry(%s)', (select id from held)));
-select state from ujobs_internal.job_history where id = (select id from held);
+select state from test_store.job_history where id = (select id from held);
 -- free again
 select ujobs.cancel(control_id('c-held')) ->> 'state';
 select ujobs.retry(id) ->> 'state' from held;
@@ -153,7 +153,7 @@ select control_try('c-dropped', 'select ujobs.retry($1)');
 select control_try('c-dropped', 'select ujobs.cancel($1) ->> ''state''');
 
 -- queues
-create view control_queue as select name, paused from ujobs_internal.queue where name like 'control%';
+create view control_queue as select name, paused from test_store.queue where name like 'control%';
 select ujobs.resume_queue('control_unknown');
 select * from control_queue;
 begin;
@@ -169,7 +169,7 @@ select control_try('', 'select ujobs.resume_queue(repeat(''x'', 64))');
 select control_try('', 'select ujobs.pause_queue(null)');
 
 -- purge
-delete from ujobs_internal.job_history where idempotency_key like 'c-%';
+delete from test_store.job_history where key like 'c-%';
 select control_make_finished('c-p-' || n, s::"char", now() - n * interval '1 day', 'control_purge' || n % 2)
   from unnest(array['d', 'x', 'c', 'd']) with ordinality as u (s, n);
 select ujobs.purge('2 days 1 hour', 'control_purge0');
@@ -214,8 +214,8 @@ rollback;
 -- start and stop are remembered; the writer of the row stays known, in a subtransaction too
 create view control_origin as
     select stopped, database = (select oid from pg_database where datname = current_database()) as here,
-           xmin::text::bigint = inserted_by::text::bigint % 4294967296 as written_here
-      from ujobs_internal.origin;
+           row_xmin::text::bigint = inserted_by::text::bigint % 4294967296 as written_here
+      from test_store.origin;
 begin;
 select ujobs.stop_workers(), ujobs.stop_workers();
 select * from control_origin;
@@ -229,13 +229,13 @@ end
 $$;
 select * from control_origin;
 -- A dump restored: another xmin, roles known by name alone.
-update ujobs_internal.origin set stopped = true;
-update ujobs_internal.definition set owner = 4294967000 where name = 'control';
-update ujobs_internal.definition set owner = 'control_enqueuer'::regrole, owner_name = 'control_vanished' where name = 'control_year';
-update ujobs_internal.definition set owner = 4294967001, owner_name = 'control_vanished' where name = 'control_unkept';
-insert into ujobs_internal.definition_grant (definition_id, privilege, role, role_name)
+update test_store.origin set stopped = true;
+update test_store.definition set owner = 4294967000 where name = 'control';
+update test_store.definition set owner = 'control_enqueuer'::regrole, owner_name = 'control_vanished' where name = 'control_year';
+update test_store.definition set owner = 4294967001, owner_name = 'control_vanished' where name = 'control_unkept';
+insert into test_store.definition_grant (definition_id, privilege, role, role_name)
 select d.id, 'e', g.role, g.role_name
-  from ujobs_internal.definition d,
+  from test_store.definition d,
        (values ('control_stranger'::regrole::oid, 'control_enqueuer'), ('control_enqueuer'::regrole, 'control_stranger'),
                ('control_owner'::regrole, 'control_vanished'), (0, 'public'), (4294967002, 'control_gone')) as g (role, role_name)
  where d.name = 'control';
@@ -243,22 +243,22 @@ select ujobs.stop_workers();
 select * from control_origin;
 select ujobs.start_workers();
 select * from control_origin;
-select name, case when owner < 4294967000 and owner <> 0 then owner::regrole::text else owner::text end from ujobs_internal.definition
+select name, case when owner < 4294967000 and owner <> 0 then owner::regrole::text else owner::text end from test_store.definition
  where name like 'control%' order by name;
 select case when role between 1 and 4294966999 then role::regrole::text else role::text end, role_name
-  from ujobs_internal.definition_grant where definition_id = (select id from ujobs_internal.definition where name = 'control')
+  from test_store.definition_grant where definition_id = (select id from test_store.definition where name = 'control')
  order by role_name;
 rollback;
 -- A copy made inside the cluster: the same xmin in another database; roles stay as they are.
 begin;
 select ujobs.stop_workers();
-update ujobs_internal.origin set database = 1, inserted_by = pg_current_xact_id();
-update ujobs_internal.definition set owner_name = 'control_renamed' where name = 'control';
+update test_store.origin set database = 1, inserted_by = pg_current_xact_id();
+update test_store.definition set owner_name = 'control_renamed' where name = 'control';
 select ujobs.stop_workers();
 select * from control_origin;
 select ujobs.start_workers();
 select * from control_origin;
-select owner::regrole, owner_name from ujobs_internal.definition where name = 'control';
+select owner::regrole, owner_name from test_store.definition where name = 'control';
 rollback;
 
 -- who may
@@ -276,10 +276,10 @@ rollback;
 
 \pset format aligned
 \pset tuples_only off
-delete from ujobs_internal.job where definition_id in (select id from ujobs_internal.definition where name like 'control%');
-delete from ujobs_internal.job_history where definition_id in (select id from ujobs_internal.definition where name like 'control%');
-delete from ujobs_internal.definition where name like 'control%';
-delete from ujobs_internal.queue where name like 'control%';
+delete from test_store.job where definition_id in (select id from test_store.definition where name like 'control%');
+delete from test_store.job_history where definition_id in (select id from test_store.definition where name like 'control%');
+delete from test_store.definition where name like 'control%';
+delete from test_store.queue where name like 'control%';
 drop view control_live, control_ended, control_queue, control_origin;
 drop function control_make, control_make_finished, control_id, control_try;
 drop role control_owner, control_enqueuer, control_stranger;

@@ -50,7 +50,7 @@ select define.try($$ select ujobs.define_job('define.quoted', '"Odd.Name"', '{id
 reset search_path;
 select name, kind, handler, owner_name, idempotency_key, tenant, retry, queue, priority, concurrency,
        timeout, step_timeout, batch, retention, description
-  from ujobs_internal.definition
+  from test_store.definition
  where name like 'define.%' and dropped_at is null
  order by name;
 
@@ -162,7 +162,7 @@ select define.try($$ select ujobs.define_external_job('define.bad', 'k', timeout
 select define.try($$ select ujobs.define_external_job('define.bad', 'k', step_timeout => '1 s')::text $$);
 
 -- None of these left anything behind.
-select count(*) from ujobs_internal.definition where name = 'define.bad';
+select count(*) from test_store.definition where name = 'define.bad';
 
 -- Every option at its edge; NULL is the default.
 select define.try($$ select ujobs.define_job('define.edges', 'define.plain', '{id}', tenant => '{org}', retry => '{"attempts": 1}',
@@ -171,13 +171,13 @@ select define.try($$ select ujobs.define_job('define.edges', 'define.plain', '{i
 select define.try($$ select ujobs.define_job('define.nulls', 'define.plain', '{id}', null, null, null, null, null, null, null, null,
     null, null, null, null)->>'queue' $$);
 select tenant, retry->>'attempts', queue, priority, concurrency, timeout, step_timeout, batch, retention, description
-  from ujobs_internal.definition where name in ('define.edges', 'define.nulls') and dropped_at is null order by name;
+  from test_store.definition where name in ('define.edges', 'define.nulls') and dropped_at is null order by name;
 
 -- Defining again: the same is no change, whatever its notation.
 select define.try($$ select ujobs.define_job('define.edges', 'define.plain', '{id}', tenant => '{org}', retry => '{"attempts": 1, "delay": 1000}',
     queue => 'q', priority => -32768, concurrency => 1, timeout => '2147483.647 s', step_timeout => '1 ms', batch => 1000,
     retention => '0 days', description => 'all of them')->>'name' $$);
-select description = 'all of them' as same from ujobs_internal.definition where name = 'define.edges';
+select description = 'all of them' as same from test_store.definition where name = 'define.edges';
 -- Each difference is named.
 select define.try($$ select ujobs.define_job('define.edges', 'define.steps', '{id2}', tenant => '{o}', retry => '{"attempts": 2}',
     queue => 'q2', priority => 1, concurrency => 2, timeout => '1 s', step_timeout => '2 ms',
@@ -186,12 +186,12 @@ select define.try($$ select ujobs.define_job('define.nulls', 'define.plain', '{i
 select define.try($$ select ujobs.define_command('define.command', 'vacuum pg_proc', 'all')::text $$);
 -- replace takes them, keeps id, owner and grants.
 select ujobs.grant_enqueue('define.edges', 'define_bob');
-select id as edges from ujobs_internal.definition where name = 'define.edges' \gset
+select id as edges from test_store.definition where name = 'define.edges' \gset
 select define.try($$ select ujobs.define_job('define.edges', 'define.steps', '{id2}', queue => 'q2', description => 'new', replace => true)::text $$);
 select id = :edges as same_id, kind, handler, idempotency_key, tenant, retry->>'attempts', queue, priority, concurrency,
        timeout, step_timeout, batch, retention, description,
-       (select count(*) from ujobs_internal.definition_grant g where g.definition_id = d.id) as grants
-  from ujobs_internal.definition d where name = 'define.edges';
+       (select count(*) from test_store.definition_grant g where g.definition_id = d.id) as grants
+  from test_store.definition d where name = 'define.edges';
 -- The cache of this session follows, a rollback too.
 begin;
 select ujobs.define_job('define.edges', 'define.plain', '{id}', replace => true)->>'kind';
@@ -222,7 +222,7 @@ select define.try($$ select ujobs.describe_job('define.alice')->>'name' $$);
 reset role;
 -- A superuser may, and the owner stays.
 select define.try($$ select ujobs.define_job('define.alice', 'define.plain', '{id2}', replace => true)->>'name' $$);
-select owner_name, owner = 'define_alice'::regrole as by_oid from ujobs_internal.definition where name = 'define.alice';
+select owner_name, owner = 'define_alice'::regrole as by_oid from test_store.definition where name = 'define.alice';
 
 -- set_job_owner: a member of both roles.
 set role define_alice;
@@ -232,7 +232,7 @@ select define.try($$ select ujobs.set_job_owner('define.absent', 'define_team'):
 select define.try($$ select ujobs.set_job_owner('define.alice', 'define_team')::text $$);
 select define.try($$ select ujobs.define_job('define.alice', 'define.plain', '{id3}', replace => true)->>'name' $$);
 reset role;
-select owner_name from ujobs_internal.definition where name = 'define.alice';
+select owner_name from test_store.definition where name = 'define.alice';
 select define.try($$ select ujobs.set_job_owner('define.alice', 'define_alice')::text $$);
 -- The owner must be able to log in; only then can a process run as it.
 select current_setting('server_version_num')::int < 170000 as old \gset
@@ -262,45 +262,45 @@ select define.try($$ select ujobs.grant_work('define.alice', 'define_absent')::t
 select define.try($$ select ujobs.grant_work('define.absent', 'define_bob')::text $$);
 reset role;
 select privilege, role_name, role = 0 as public
-  from ujobs_internal.definition_grant g join ujobs_internal.definition d on d.id = g.definition_id
+  from test_store.definition_grant g join test_store.definition d on d.id = g.definition_id
  where d.name = 'define.alice' order by 1, 2;
 set role define_alice;
 select define.try($$ select ujobs.revoke_work('define.alice', 'public')::text $$);
 select define.try($$ select ujobs.revoke_work('define.alice', 'define_bob')::text $$);
 select define.try($$ select ujobs.revoke_enqueue('define.alice', 'define_bob')::text $$);
 reset role;
-select count(*) from ujobs_internal.definition_grant g join ujobs_internal.definition d on d.id = g.definition_id
+select count(*) from test_store.definition_grant g join test_store.definition d on d.id = g.definition_id
  where d.name = 'define.alice';
 
 -- drop_job.
 select define.try($$ select ujobs.drop_job('define.absent')::text $$);
 select ujobs.grant_enqueue('define.plain', 'define_bob');
-insert into ujobs_internal.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, idempotency_key, input)
+insert into test_store.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, key, input)
 select now() + interval '1 day', now(), now(), d.id, 10, 0, 3, gen_random_uuid(), 'define', 'k' || n, '{}'
-  from ujobs_internal.definition d, generate_series(1, 2) n
+  from test_store.definition d, generate_series(1, 2) n
  where d.name = 'define.plain';
-select id as plain from ujobs_internal.definition where name = 'define.plain' \gset
+select id as plain from test_store.definition where name = 'define.plain' \gset
 select define.try($$ select ujobs.drop_job('define.plain')::text $$);
-delete from ujobs_internal.job where definition_id = :plain and idempotency_key = 'k2';
+delete from test_store.job where definition_id = :plain and key = 'k2';
 select define.try($$ select ujobs.drop_job('define.plain', null)::text $$);
 select define.try($$ select ujobs.drop_job('define.plain', force => true)::text $$);
-select count(*) from ujobs_internal.job where definition_id = :plain;
-select state, idempotency_key as key, attempt, reason, finished_at is not null, expires_at - finished_at as kept
-  from ujobs_internal.job_history where definition_id = :plain;
-select dropped_at is not null, (select count(*) from ujobs_internal.definition_grant where definition_id = :plain)
-  from ujobs_internal.definition where id = :plain;
+select count(*) from test_store.job where definition_id = :plain;
+select state, key, attempt, reason, finished_at is not null, expires_at - finished_at as kept
+  from test_store.job_history where definition_id = :plain;
+select dropped_at is not null, (select count(*) from test_store.definition_grant where definition_id = :plain)
+  from test_store.definition where id = :plain;
 select define.try($$ select ujobs.describe_job('define.plain')::text $$);
 -- A retention of 0 keeps nothing.
 select define.try($$ select ujobs.define_job('define.unkept', 'define.plain', '{id}', retention => '0')->>'name' $$);
-select id as unkept from ujobs_internal.definition where name = 'define.unkept' \gset
-insert into ujobs_internal.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, idempotency_key, input)
+select id as unkept from test_store.definition where name = 'define.unkept' \gset
+insert into test_store.job (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, key, input)
 values ('infinity', now(), now(), :unkept, 10, 0, 3, gen_random_uuid(), 'define', 'k', '{}');
 select define.try($$ select ujobs.drop_job('define.unkept', true)::text $$);
-select (select count(*) from ujobs_internal.job where definition_id = :unkept),
-       (select count(*) from ujobs_internal.job_history where definition_id = :unkept);
+select (select count(*) from test_store.job where definition_id = :unkept),
+       (select count(*) from test_store.job_history where definition_id = :unkept);
 -- The name is free again; the tombstone stays.
 select define.try($$ select ujobs.define_external_job('define.plain', '{id}')->>'kind' $$);
-select count(*) from ujobs_internal.definition where name = 'define.plain';
+select count(*) from test_store.definition where name = 'define.plain';
 
 -- Without EXECUTE, and in a read-only transaction.
 revoke execute on function ujobs.define_job from define_bob;
@@ -311,8 +311,8 @@ begin read only;
 select define.try($$ select ujobs.define_job('define.readonly', 'define.plain', '{id}')::text $$);
 rollback;
 
-delete from ujobs_internal.job_history h using ujobs_internal.definition d where d.id = h.definition_id and d.name like 'define.%';
-select count(ujobs.drop_job(name)) > 0 as dropped from ujobs_internal.definition where name like 'define.%' and dropped_at is null;
+delete from test_store.job_history h using test_store.definition d where d.id = h.definition_id and d.name like 'define.%';
+select count(ujobs.drop_job(name)) > 0 as dropped from test_store.definition where name like 'define.%' and dropped_at is null;
 \set VERBOSITY terse
 set client_min_messages = warning;
 drop schema define cascade;

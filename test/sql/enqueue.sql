@@ -24,10 +24,10 @@ create function enqueue_test.rows(job text)
 returns table (tenant text, key text, input jsonb, queue text, priority smallint, max_attempts int,
                revision int, enqueued_by text, traceparent text, due interval)
 language sql as $$
-    select j.tenant_id, j.idempotency_key, j.input, j.queue, j.priority, j.max_attempts,
+    select j.tenant, j.key, j.input, j.queue, j.priority, j.max_attempts,
            j.revision, j.enqueued_by, j.traceparent, coalesce(j.run_at, j.created_at) - j.created_at
-      from ujobs_internal.job j
-      join ujobs_internal.definition d on d.id = j.definition_id
+      from test_store.job j
+      join test_store.definition d on d.id = j.definition_id
      where d.name = job
      order by j.id
 $$;
@@ -44,7 +44,7 @@ set ujobs.clock = '2026-03-08 06:59:59Z';
 -- Defaults come from the definition.
 select id is not null as id, run_id is not null as run_id, deduped from ujobs.enqueue('enqueue_plain', '{"id": 1}');
 select j.created_at, coalesce(j.run_at, j.created_at) as run_at, j.due_at, j.attempt, j.state, j.enqueued_role = 'postgres'::regrole as caller
-  from ujobs_internal.job j join ujobs_internal.definition d on d.id = j.definition_id where d.name = 'enqueue_plain';
+  from test_store.job j join test_store.definition d on d.id = j.definition_id where d.name = 'enqueue_plain';
 -- Every option.
 select deduped from ujobs.enqueue('enqueue_plain', '{"id": 2}', run_at => '2026-03-09 00:00Z', queue => 'other', priority => -5,
     tenant => 'acme', idempotency_key => 'mine', enqueued_by => 'me',
@@ -56,7 +56,7 @@ select deduped from ujobs.enqueue('enqueue_plain', '{"id": 5}', delay => '0');
 select deduped from ujobs.enqueue('enqueue_external', '{"id": 5}');
 select * from enqueue_test.rows('enqueue_plain');
 select run_id::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' as version_4
-  from ujobs_internal.job group by 1;
+  from test_store.job group by 1;
 
 -- A live job holds its key: the second enqueue gets it, unchanged.
 with first as materialized (select * from ujobs.enqueue('enqueue_plain', '{"id": 10}'))
@@ -77,12 +77,12 @@ select deduped from ujobs.enqueue('enqueue_plain', '{"id": 12, "new": true}', on
     delay => '1 hour', queue => 'not taken', traceparent => '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01');
 select * from enqueue_test.rows('enqueue_plain') where key > 'plain:1' and key < 'plain:2';
 -- Only what never began is replaced.
-update ujobs_internal.job set attempt = 1 where idempotency_key = 'plain:12';
+update test_store.job set attempt = 1 where key = 'plain:12';
 select * from enqueue_test.refused($$select ujobs.enqueue('enqueue_plain', '{"id": 12}', on_conflict => 'replace')$$);
-update ujobs_internal.job set attempt = 0, state = 's' where idempotency_key = 'plain:12';
+update test_store.job set attempt = 0, state = 's' where key = 'plain:12';
 select * from enqueue_test.refused($$select ujobs.enqueue('enqueue_plain', '{"id": 12}', on_conflict => 'replace')$$);
 -- The key is free when the job has left.
-delete from ujobs_internal.job where idempotency_key = 'plain:12';
+delete from test_store.job where key = 'plain:12';
 select deduped from ujobs.enqueue('enqueue_plain', '{"id": 12}', on_conflict => 'error');
 
 -- Templates.
@@ -144,7 +144,7 @@ select t, code, detail
        enqueue_test.refused(format('select ujobs.enqueue(%L, traceparent => %L)', 'enqueue_fixed', t));
 
 -- Other refusals of options.
-create table enqueue_test.before as select count(*) from ujobs_internal.job;
+create table enqueue_test.before as select count(*) from test_store.job;
 select r.*
   from (values (1, $$run_at => now(), delay => '1 s'$$),
                (2, $$delay => '-1 s'$$),
@@ -166,7 +166,7 @@ select * from enqueue_test.refused($$select ujobs.enqueue(null)$$);
 select * from enqueue_test.refused($$select ujobs.enqueue('enqueue_plain', null)$$);
 select * from enqueue_test.refused($$select ujobs.enqueue('enqueue_nobody')$$);
 select * from enqueue_test.refused($$select ujobs.enqueue('enqueue_plain')$$);
-select count(*) = (select count from enqueue_test.before) as nothing_written from ujobs_internal.job;
+select count(*) = (select count from enqueue_test.before) as nothing_written from test_store.job;
 
 -- Transactions: what is rolled back never existed.
 begin;
@@ -270,8 +270,8 @@ grant usage on schema enqueue_test to enqueue_friend;
 set role enqueue_friend;
 select * from enqueue_test.refused($$select ujobs.enqueue('enqueue_granted', '{"id": 2}', on_conflict => 'replace')$$);
 reset role;
-select idempotency_key as key, enqueued_role::regrole as role from ujobs_internal.job
- where definition_id = (select id from ujobs_internal.definition where name = 'enqueue_granted') order by key;
+select key, enqueued_role::regrole as role from test_store.job
+ where definition_id = (select id from test_store.definition where name = 'enqueue_granted') order by key;
 
 -- enqueue_many: results in the order of the inputs; inputs of one key share a job.
 select n, id = first_value(id) over (partition by k order by n) as same, id > lag(id) over (order by n) as later, deduped
@@ -286,33 +286,33 @@ select count(*) from ujobs.enqueue_many('enqueue_plain', '{}');
 select deduped from ujobs.enqueue_many('enqueue_plain', array['{"id": "x", "n": 1}', '{"id": "a", "n": 9}', '{"id": "x", "n": 2}']::jsonb[], on_conflict => 'replace');
 select key, input, revision from enqueue_test.rows('enqueue_plain') where key in ('plain:a', 'plain:x');
 truncate enqueue_test.before;
-insert into enqueue_test.before select count(*) from ujobs_internal.job;
+insert into enqueue_test.before select count(*) from test_store.job;
 select * from enqueue_test.refused($$select ujobs.enqueue_many('enqueue_plain', array['{"id": "y"}', '{"id": "a"}']::jsonb[], on_conflict => 'error')$$);
 select * from enqueue_test.refused($$select ujobs.enqueue_many('enqueue_plain', array['{"id": "y"}', '{"id": "z"}', '{"id": "y"}']::jsonb[], on_conflict => 'error')$$);
 select * from enqueue_test.refused($$select ujobs.enqueue_many('enqueue_plain', array['{"id": "y"}', null]::jsonb[])$$);
 select * from enqueue_test.refused($$select ujobs.enqueue_many('enqueue_plain', null)$$);
 select * from enqueue_test.refused($$select ujobs.enqueue_many('enqueue_plain', array['{"id": "y"}', '{}']::jsonb[])$$);
-select count(*) = (select count from enqueue_test.before) as nothing_written from ujobs_internal.job;
+select count(*) = (select count from enqueue_test.before) as nothing_written from test_store.job;
 -- More than one statement's worth, half of them there already.
 select count(*), count(distinct id) as jobs, count(*) filter (where deduped) as deduped
   from ujobs.enqueue_many('enqueue_plain', (select array_agg(jsonb_build_object('id', n)) from generate_series(100001, 109000) n));
-select count(*), count(distinct id) as jobs, count(*) filter (where deduped) as deduped, bool_and(idempotency_key = 'plain:' || n) as in_order
+select count(*), count(distinct id) as jobs, count(*) filter (where deduped) as deduped, bool_and(key = 'plain:' || n) as in_order
   from ujobs.enqueue_many('enqueue_plain', (select array_agg(jsonb_build_object('id', n) order by n) from generate_series(105001, 115000) n))
        with ordinality m (id, run_id, deduped, o)
   join lateral (select o + 105000 as n) x on true
-  left join ujobs_internal.job j using (id);
+  left join test_store.job j using (id);
 
 -- The rules of a row hold whoever writes it.
 select code, message
   from (values (1, $$state = 'd'$$), (2, 'attempt = -1'), (3, 'max_attempts = 0')) v (n, change),
-       enqueue_test.refused(format('update ujobs_internal.job set %s where idempotency_key = %L', change, 'plain:1'))
+       enqueue_test.refused(format('update test_store.job set %s where key = %L', change, 'plain:1'))
  order by n;
 
 -- A dropped definition is unknown, at once.
 select ujobs.drop_job('enqueue_tenant', force => true);
 select code, message from enqueue_test.refused($$select ujobs.enqueue('enqueue_tenant', '{"a": {"b": 1}, "org": 1}')$$);
 
-select ujobs.drop_job(name, force => true) from ujobs_internal.definition where name like 'enqueue%' and dropped_at is null;
+select ujobs.drop_job(name, force => true) from test_store.definition where name like 'enqueue%' and dropped_at is null;
 set client_min_messages = warning;
 drop schema enqueue_test cascade;
 revoke execute on function ujobs.define_job from enqueue_owner;

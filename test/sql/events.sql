@@ -6,7 +6,7 @@
 select ujobs.publish_event('events_a') < ujobs.publish_event('events_a', 'null', '', '0') as ids_grow;
 select name, match, payload, published_at <= clock_timestamp() as published, expires_at - published_at as ttl,
        publisher = current_user::regrole as publisher
-  from ujobs_internal.event where name = 'events_a' order by id;
+  from test_store.event where name = 'events_a' order by id;
 \set VERBOSITY default
 select ujobs.publish_event(null);
 select ujobs.publish_event('');
@@ -17,7 +17,7 @@ select ujobs.publish_event('events_a', '{}', null, null);
 select ujobs.publish_event('events_a', '{}', null, '-1 second');
 select ujobs.publish_event('events_a', '{}', null, '178000000 years');
 select ujobs.publish_event('events_endless', '{}', null, '296530 years') > 0 as published;
-select expires_at from ujobs_internal.event where name = 'events_endless';
+select expires_at from test_store.event where name = 'events_endless';
 begin transaction read only;
 select ujobs.publish_event('events_a');
 rollback;
@@ -28,9 +28,9 @@ select ujobs.publish_event('events_gone') > 0 as published;
 savepoint s;
 select ujobs.publish_event('events_gone') > 0 as published;
 rollback to s;
-select count(*) from ujobs_internal.event where name = 'events_gone';
+select count(*) from test_store.event where name = 'events_gone';
 rollback;
-select count(*) from ujobs_internal.event where name = 'events_gone';
+select count(*) from test_store.event where name = 'events_gone';
 
 -- ---- who may ----
 create role events_app;
@@ -76,8 +76,8 @@ declare
     waiting bigint;
 begin
     select e.id into waiting from ujobs.enqueue('events_noop', jsonb_build_object('id', key)) e;
-    update ujobs_internal.job set state = 's', started_at = due_at, due_at = ('2026-03-08 ' || deadline || 'Z')::timestamptz where id = waiting;
-    insert into ujobs_internal.job_step (job_id, started_at, seq, attempts, status, name, wake_at, since, event, match)
+    update test_store.job set state = 's', started_at = due_at, due_at = ('2026-03-08 ' || deadline || 'Z')::timestamptz where id = waiting;
+    insert into test_store.job_step (job_id, started_at, seq, attempts, status, name, wake_at, since, event, match)
     values (waiting, '2026-03-08 11:00Z', 1, 1, 'w', 'wait', ('2026-03-08 ' || deadline || 'Z')::timestamptz,
             ('2026-03-08 ' || since || 'Z')::timestamptz, event, match);
     return waiting;
@@ -128,8 +128,8 @@ select pg_temp.woken() as unexpired;
 -- An event that another step of the job has taken; it is still there for other jobs.
 select pg_temp.waits('taken', 'take') > 0 as waits;
 select pg_temp.publish('11:30', 'take');
-insert into ujobs_internal.job_step (job_id, started_at, completed_at, seq, attempts, status, name, event_id)
-select j.id, now(), now(), 2, 1, 'c', 'first', e.id from ujobs.jobs j, ujobs_internal.event e
+insert into test_store.job_step (job_id, started_at, completed_at, seq, attempts, status, name, event_id)
+select j.id, now(), now(), 2, 1, 'c', 'first', e.id from ujobs.jobs j, test_store.event e
  where j.idempotency_key = 'taken' and e.name = 'take';
 select pg_temp.woken() as taken_by_itself;
 select pg_temp.waits('fresh', 'take') > 0 as waits;
@@ -139,7 +139,7 @@ select pg_temp.woken() as next_event;
 
 -- A wait that was left behind wakes nobody: the job is suspended at another one.
 select pg_temp.waits('moved', 'left behind') > 0 as waits;
-update ujobs_internal.job set due_at = due_at + interval '1 day' where idempotency_key = 'moved';
+update test_store.job set due_at = due_at + interval '1 day' where key = 'moved';
 select pg_temp.publish('11:30', 'left behind');
 select pg_temp.woken() as left_behind;
 
@@ -147,8 +147,8 @@ select pg_temp.woken() as left_behind;
 create function pg_temp.waits_for(key text, child bigint) returns void language plpgsql as $$
 begin
     perform pg_temp.waits(key, 'x');
-    update ujobs_internal.job_step set event = null, since = null, child_id = child
-     where job_id = (select id from ujobs_internal.job j where j.idempotency_key = $1);
+    update test_store.job_step set event = null, since = null, child_id = child
+     where job_id = (select id from test_store.job j where j.key = $1);
 end
 $$;
 select pg_temp.waits('child', 'never') as child \gset
@@ -170,19 +170,19 @@ create temp table child as
 select f || ' ' || n as name, e.id
   from (values ('nothing'), ('fails')) as d (f), generate_series(1, 4) n,
        ujobs.enqueue('events_' || f, jsonb_build_object('id', n), delay => case when n > 2 then interval '1 hour' else '0' end) e;
-insert into ujobs_internal.job_step (job_id, started_at, seq, attempts, status, name, wake_at, child_id)
+insert into test_store.job_step (job_id, started_at, seq, attempts, status, name, wake_at, child_id)
 select -1, now(), id, 1, 'w', name, 'infinity', id from child where name like '% 1' or name like '% 3';
 select count(*) from ujobs.drain('events');
 select ujobs.cancel(id) ->> 'state' as state from child where name in ('nothing 3', 'nothing 4') order by name;
 select ujobs.drop_job('events_fails', force => true);
 select c.name, j.state from child c join ujobs.jobs j using (id) order by c.name;
-select count(*) from ujobs_internal.job_history h join child using (id) where h.expires_at <> h.finished_at + interval '1 hour';
+select count(*) from test_store.job_history h join child using (id) where h.expires_at <> h.finished_at + interval '1 hour';
 rollback;
 
 drop schema events_app cascade;
 revoke execute on function ujobs.define_job, ujobs.drain from events_owner;
 drop role events_app, events_member, events_owner;
-delete from ujobs_internal.event where name like 'events%';
+delete from test_store.event where name like 'events%';
 
 -- A handler was replaced while its job waited: the wait it left behind wakes nobody.
 begin;

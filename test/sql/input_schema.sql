@@ -141,7 +141,7 @@ select input_schema.define('{"maxLength": 99999999999999999999, "properties": {"
 create function input_schema.handler(input jsonb) returns int language sql as 'select 1';
 select input_schema.try($$ select ujobs.define_job('input_schema.bad', 'input_schema.handler', 'k', input_schema => '{"tpye": "object"}')::text $$);
 select input_schema.try($$ select ujobs.define_command('input_schema.bad', 'vacuum', 'k', input_schema => '{"tpye": "object"}')::text $$);
-select count(*) from ujobs_internal.definition where name = 'input_schema.bad';
+select count(*) from test_store.definition where name = 'input_schema.bad';
 select ujobs.define_job('input_schema.order', 'input_schema.handler', 'order:{id}', queue => 'input_schema', input_schema =>
     '{"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}, "items": {"items": {"properties": {"qty": {"minimum": 1}}}}}}');
 select ujobs.describe_job('input_schema.order') -> 'input';

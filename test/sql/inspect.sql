@@ -27,7 +27,7 @@ select ujobs.inspect_job(-1), ujobs.why(-1);
 begin;
 set local ujobs.clock = '2026-03-08 07:00:00.123Z';
 
-insert into ujobs_internal.definition (id, name, kind, handler, owner, owner_name, idempotency_key, retry, queue,
+insert into test_store.definition (id, name, kind, handler, owner, owner_name, idempotency_key, retry, queue,
                                        priority, batch, concurrency, created_at)
 select -v.id, v.name, v.kind, case when v.kind <> 'external' then 'inspect.handler' end, r.oid, r.rolname, '{id}',
        '{"attempts": 3, "backoff": "exponential", "delay": 1000, "maxDelay": 3600000, "jitter": true, "deadLetter": true, "terminal": []}',
@@ -35,11 +35,11 @@ select -v.id, v.name, v.kind, case when v.kind <> 'external' then 'inspect.handl
   from pg_roles r,
        (values (1, 'inspect_b', 'atomic'), (2, 'inspect_a', 'external'), (3, 'inspect_Z', 'durable')) v (id, name, kind)
  where r.rolname = current_user;
-insert into ujobs_internal.queue (name, paused, concurrency, rate_per_tenant, rate_window)
+insert into test_store.queue (name, paused, concurrency, rate_per_tenant, rate_window)
 values ('inspect paused', true, null, null, null), ('inspect', false, 7, 3, '1 minute');
 
-insert into ujobs_internal.job (id, due_at, run_at, created_at, definition_id, enqueued_role, priority, attempt, max_attempts,
-                                state, run_id, queue, tenant_id, idempotency_key, input, last_error, reason, enqueued_by)
+insert into test_store.job (id, due_at, run_at, created_at, definition_id, enqueued_role, priority, attempt, max_attempts,
+                                state, run_id, queue, tenant, key, input, last_error, reason, enqueued_by)
 select -v.id, v.due::timestamptz, '2026-03-08 06:00Z', '2026-03-08 05:00Z', v.definition, 0, 5, v.attempt, 3,
        v.state::"char", '00000000-0000-0000-0000-000000000001', v.queue, 'acme', 'k' || v.id, '{"n": 1}',
        case when v.attempt > 0 then '{"sqlstate": "P0001", "message": "it broke"}'::jsonb end, v.reason, 'ann'
@@ -53,11 +53,11 @@ select -v.id, v.due::timestamptz, '2026-03-08 06:00Z', '2026-03-08 05:00Z', v.de
                (8, '2026-03-08 06:00Z', 0, 'p', 'inspect paused', -1, null),
                (9, '2026-03-08 06:00Z', 0, 'p', 'inspect 2', -2, null)) v (id, due, attempt, state, queue, definition, reason);
 
-insert into ujobs_internal.lease (job_id, lease, visible_at, worker)
+insert into test_store.lease (job_id, lease, visible_at, worker)
 values (-7, 1, '2026-03-08 07:01Z', 'inspect');
 
-insert into ujobs_internal.job_history (id, slot, run_at, created_at, started_at, finished_at, expires_at, definition_id, enqueued_role,
-                                        attempt, max_attempts, priority, state, run_id, queue, tenant_id, idempotency_key, input, result, last_error, reason)
+insert into test_store.job_history (id, slot, run_at, created_at, started_at, finished_at, expires_at, definition_id, enqueued_role,
+                                        attempt, max_attempts, priority, state, run_id, queue, tenant, key, input, result, last_error, reason)
 select -v.id, ujobs_internal.history_slot(v.finished::timestamptz + '7 days'), '2026-03-08 01:00Z', '2026-03-08 00:00Z',
        '2026-03-08 01:00Z', v.finished::timestamptz, v.finished::timestamptz + '7 days', -1, 0, v.attempt, 3, 0, v.state,
        '00000000-0000-0000-0000-000000000002', 'inspect', '', 'h' || v.id, '{}', v.result::jsonb, v.error::jsonb, v.reason
@@ -93,22 +93,22 @@ select id, w ->> 'state' as state, w ->> 'blockedBy' as blocked_by,
  order by id desc;
 
 select name, kind, labels, value from ujobs.metrics() where labels ->> 'queue' = 'inspect';
-update ujobs_internal.job set queue = E'inspect "q"\\\n' where id = -8;
+update test_store.job set queue = E'inspect "q"\\\n' where id = -8;
 select line from regexp_split_to_table(ujobs.prometheus(), '\n') line where line like '%inspect "%' or line like '%inspect \\"%' or line like '# %depth%';
 
 -- The store is healthy, and check says so when it is not.
 select * from ujobs.check() where detail ~ ' -\d|inspect_';
 savepoint broken;
-update ujobs_internal.job set attempt = 3 where id = -1;
-update ujobs_internal.job set due_at = 'infinity' where id = -2;
-update ujobs_internal.job set definition_id = -99 where id = -3;
-update ujobs_internal.job_history set slot = (slot + 1) % 32 where id = -11;
-update ujobs_internal.job_history set last_error = null where id = -12;
-update ujobs_internal.job_history set expires_at = finished_at - interval '1 second', slot = 19 where id = -13;
-update ujobs_internal.job_history set id = -4 where id = -14;
-update ujobs_internal.definition set owner_name = 'inspect_nobody' where id = -2;
-update ujobs_internal.definition set owner = 1, owner_name = 'inspect_gone' where id = -3;
-insert into ujobs_internal.definition_grant values (-98, 'e', 1, 'inspect_gone');
+update test_store.job set attempt = 3 where id = -1;
+update test_store.job set due_at = 'infinity' where id = -2;
+update test_store.job set definition_id = -99 where id = -3;
+update test_store.job_history set slot = (slot + 1) % 32 where id = -11;
+update test_store.job_history set last_error = null where id = -12;
+update test_store.job_history set expires_at = finished_at - interval '1 second', slot = 19 where id = -13;
+update test_store.job_history set id = -4 where id = -14;
+update test_store.definition set owner_name = 'inspect_nobody' where id = -2;
+update test_store.definition set owner = 1, owner_name = 'inspect_gone' where id = -3;
+insert into test_store.definition_grant values (-98, 'e', 1, 'inspect_gone');
 select rule, regexp_replace(detail, '\(\d\d+\)|"' || current_user || '"', '(role)', 'g') as detail
   from ujobs.check()
  where detail ~ ' -\d|inspect_'

@@ -20,7 +20,7 @@ language sql as $$
 with job as (
     select e.id from ujobs.enqueue(name, jsonb_build_object('id', id)) e),
 step as (
-    insert into ujobs_internal.job_step
+    insert into test_store.job_step
            (job_id, seq, name, status, attempts, started_at, completed_at, output, error, wake_at, since, event, match, event_id)
     select job.id, s.*
       from job,
@@ -43,16 +43,16 @@ exception when others then
 end
 $$;
 create function steps_store.left(job bigint) returns bigint language sql as
-$$select count(*) from ujobs_internal.job_step where job_id = $1$$;
+$$select count(*) from test_store.job_step where job_id = $1$$;
 create function steps_store.folded(job bigint) returns int language sql as
-$$select jsonb_array_length(steps) from ujobs_internal.job_history where id = $1$$;
+$$select jsonb_array_length(steps) from test_store.job_history where id = $1$$;
 
 -- Live.
 select steps_store.add('a') as a \gset
 select seq, name, status, output, attempts, error, started_at, completed_at, wake_at, event, match
   from ujobs.steps where job_id = :a order by seq;
 select jsonb_pretty(ujobs.inspect_job(:a) -> 'steps');
-create temp table before as select * from ujobs_internal.job_step where job_id = :a;
+create temp table before as select * from test_store.job_step where job_id = :a;
 create temp table shown as select * from ujobs.steps where job_id = :a;
 create temp table trace as select ujobs.inspect_job(:a) -> 'steps' as steps;
 
@@ -63,8 +63,8 @@ select count(*) as differ from ((table shown except select * from ujobs.steps wh
 
 -- Retried: unfolded to the same rows, every step kept; the wait stays one.
 select t ->> 'state' as state, t ->> 'attempt' as attempt, t -> 'steps' = steps as same from ujobs.retry(:a) t, trace;
-select count(*) as differ from ((table before except select * from ujobs_internal.job_step where job_id = :a) union all (select * from ujobs_internal.job_step where job_id = :a except table before)) d;
-select events_since from ujobs_internal.job where id = :a;
+select count(*) as differ from ((table before except select * from test_store.job_step where job_id = :a) union all (select * from test_store.job_step where job_id = :a except table before)) d;
+select events_since from test_store.job where id = :a;
 
 -- Dead, by the run.
 select outcome, error from ujobs.drain(max_jobs => 1);
@@ -72,17 +72,17 @@ select state, steps_store.left(:a), steps_store.folded(:a) from ujobs.jobs where
 
 -- From a step on: that one and all later ones are dropped.  No wait for an
 -- event is among those from here.
-update ujobs_internal.job_history set steps = steps - 4 where id = :a;
+update test_store.job_history set steps = steps - 4 where id = :a;
 select jsonb_path_query_array(ujobs.retry_from_step(:a, 'mail'), '$.steps[*].name') as kept;
-select events_since from ujobs_internal.job where id = :a;
+select events_since from test_store.job where id = :a;
 -- Here one is, a completed one.
 set local ujobs.clock = '2020-03-08 08:00Z';
 select jsonb_path_query_array(ujobs.retry_from_step(:a, 'json null'), '$.steps[*].name') as kept;
-select events_since, due_at, attempt from ujobs_internal.job where id = :a;
+select events_since, due_at, attempt from test_store.job where id = :a;
 -- It is kept through history.
 select ujobs.cancel(:a) ->> 'state' as state;
 select ujobs.retry(:a) ->> 'state' as state;
-select events_since from ujobs_internal.job where id = :a;
+select events_since from test_store.job where id = :a;
 select ujobs.retry_from_step(:a, 'charge') -> 'steps' as kept;
 
 -- No such step: nothing is changed.
@@ -99,20 +99,20 @@ select state, steps_store.left(:b), steps_store.folded(:b) from ujobs.jobs where
 -- A sleeping one, and ones that wait, say so.
 select steps_store.add('d') as d \gset
 create function steps_store.suspend(job bigint, due timestamptz) returns void language sql as
-$$update ujobs_internal.job set state = 's', due_at = due, attempt = 1, started_at = '2020-03-08 06:00Z' where id = $1$$;
+$$update test_store.job set state = 's', due_at = due, attempt = 1, started_at = '2020-03-08 06:00Z' where id = $1$$;
 select steps_store.suspend(:d, '2020-03-09 06:04Z');
 select ujobs.why(:d);
-update ujobs_internal.job_step set match = null where job_id = :d and seq = 6;
+update test_store.job_step set match = null where job_id = :d and seq = 6;
 select ujobs.why(:d) ->> 'reason';
-update ujobs_internal.job_step set event = null, child_id = 12 where job_id = :d and seq = 6;
+update test_store.job_step set event = null, child_id = 12 where job_id = :d and seq = 6;
 select ujobs.why(:d);
-update ujobs_internal.job_step set wake_at = 'infinity' where job_id = :d and seq = 6;
+update test_store.job_step set wake_at = 'infinity' where job_id = :d and seq = 6;
 select ujobs.why(:d) ->> 'reason';
-update ujobs_internal.job_step set child_id = null, status = 's', wake_at = '2020-03-09 06:04Z' where job_id = :d and seq = 6;
+update test_store.job_step set child_id = null, status = 's', wake_at = '2020-03-09 06:04Z' where job_id = :d and seq = 6;
 select ujobs.why(:d);
 -- It is counted as suspended, due or not, and runs on when due.
 select state, attempt from ujobs.jobs where id = :d;
-update ujobs_internal.job set queue = 'steps_store' where id = :d;
+update test_store.job set queue = 'steps_store' where id = :d;
 select ready, delayed, running, suspended, oldest_ready from ujobs.queues where queue = 'steps_store';
 set local ujobs.clock = '2020-03-09 06:04Z';
 select state from ujobs.jobs where id = :d;
@@ -126,7 +126,7 @@ select t ->> 'state' as state, t ->> 'attempt' as attempt, t -> 'steps' -> 4 ->>
 -- leaves the outputs to the view.
 create temp table big as select to_jsonb(repeat('x', 67200000)) as value;
 select steps_store.add('e') as e \gset
-update ujobs_internal.job_step set output = value from big where job_id = :e and seq = 2;
+update test_store.job_step set output = value from big where job_id = :e and seq = 2;
 select t ->> 'state' as state, t -> 'steps' -> 0 as first, steps_store.left(:e), steps_store.folded(:e) from ujobs.cancel(:e) t;
 select seq, name, status, output is not null as output, error from ujobs.steps where job_id = :e order by seq;
 select jsonb_path_query_array(ujobs.inspect_job(:e), '$.steps[*].name') as steps;
@@ -134,7 +134,7 @@ select ujobs.retry_from_step(:e, 'json null') -> 'steps' as kept;
 select ujobs.cancel(:e) ->> 'state' as state, steps_store.left(:e), steps_store.folded(:e);
 
 -- Rows beside a folded array: a retry brings both together.
-insert into ujobs_internal.job_step (job_id, seq, name, status, attempts, started_at, completed_at)
+insert into test_store.job_step (job_id, seq, name, status, attempts, started_at, completed_at)
 values (:e, 2, 'late', 'c', 1, ujobs_internal.now(), ujobs_internal.now());
 select seq, name from ujobs.steps where job_id = :e order by seq;
 select jsonb_path_query_array(ujobs.retry(:e), '$.steps[*].name') as kept;
@@ -145,14 +145,14 @@ select jsonb_array_length(ujobs.cancel(:f) -> 'steps') as shown, steps_store.lef
 select outcome, count(*) from ujobs.drain() where name = 'steps_store_unkept' group by 1;
 select steps_store.left(:g), steps_store.left(:h);
 select steps_store.add('i', 'steps_store_unkept') as i, steps_store.add('j', 'steps_store_unkept') as j \gset
-update ujobs_internal.job_step set output = value from big where job_id = :j and seq = 1;
+update test_store.job_step set output = value from big where job_id = :j and seq = 1;
 select ujobs.cancel(:j) ->> 'state' as state, steps_store.left(:j);
 select ujobs.drop_job('steps_store_unkept', force => true);
 select steps_store.left(:i);
 
 -- Dropped by force: folded, or left as rows.
 select steps_store.add('k') as k, steps_store.add('l') as l \gset
-update ujobs_internal.job_step set output = value from big where job_id = :l and seq = 1;
+update test_store.job_step set output = value from big where job_id = :l and seq = 1;
 select ujobs.drop_job('steps_store', force => true);
 select steps_store.left(:k), steps_store.folded(:k), steps_store.left(:l), steps_store.folded(:l);
 select count(*) as steps from ujobs.steps where job_id in (:k, :l);
@@ -160,7 +160,7 @@ select count(*) as steps from ujobs.steps where job_id in (:k, :l);
 -- Purge takes left rows along.
 select ujobs.purge('0') > 2 as removed;
 select count(*) as steps from ujobs.steps where job_id in (:a, :b, :c, :d, :e, :f, :g, :h, :i, :j, :k, :l);
-select count(*) as rows from ujobs_internal.job_step where job_id in (:a, :b, :c, :d, :e, :f, :g, :h, :i, :j, :k, :l);
+select count(*) as rows from test_store.job_step where job_id in (:a, :b, :c, :d, :e, :f, :g, :h, :i, :j, :k, :l);
 select count(*) as unhealthy from ujobs.check() where rule like '%step%' or rule = 'job_wait';
 rollback;
 
@@ -170,18 +170,18 @@ select ujobs.define_job('steps_store_2', 'steps_store.durable', '{id}') ->> 'kin
 select id as live from ujobs.enqueue('steps_store_2', '{"id": "live"}') \gset
 select id as ended from ujobs.enqueue('steps_store_2', '{"id": "ended"}') \gset
 select ujobs.cancel(:ended) ->> 'state' as state;
-insert into ujobs_internal.job_step (job_id, seq, name, status, attempts, started_at, completed_at)
+insert into test_store.job_step (job_id, seq, name, status, attempts, started_at, completed_at)
 select job, n, 's' || n, 'c', 1, now(), now()
   from unnest(array[-5, -4, -3, :live, :ended, 2000000000]) job, generate_series(1, 2) n;
 select detail from ujobs.check() where rule = 'step_job' and (detail like '%job -%' or detail like '%job 2000000000,%') order by detail collate "C";
 select sql from ujobs.statements() where name = 'retention_left_steps' \gset
 :sql;
 select case job_id when :live then 'live' when :ended then 'ended' else 'lost' end as job, count(*)
-  from ujobs_internal.job_step where job_id in (-5, -4, -3, :live, :ended, 2000000000) group by 1 order by 1;
+  from test_store.job_step where job_id in (-5, -4, -3, :live, :ended, 2000000000) group by 1 order by 1;
 
 -- What check() says of broken steps.
-delete from ujobs_internal.job_step where job_id = :live;
-insert into ujobs_internal.job_step (job_id, seq, name, status, attempts, started_at, wake_at, event, since, child_id)
+delete from test_store.job_step where job_id = :live;
+insert into test_store.job_step (job_id, seq, name, status, attempts, started_at, wake_at, event, since, child_id)
 values (:live, 0, 'a', 'f', 1, now(), null, null, null, null),
        (:live, 1, 'b', 'c', 1, now(), null, null, null, null),
        (:live, 2, 'c', 's', 1, now(), null, null, null, null),
@@ -189,20 +189,20 @@ values (:live, 0, 'a', 'f', 1, now(), null, null, null, null),
        (:live, 4, 'e', 'w', 1, now(), 'infinity', null, null, null),
        (:live, 5, 'f', 'w', 1, now(), 'infinity', 'x', now(), 1),
        (:live, 6, 'f', 'w', 1, now(), '2020-03-08Z', 'x', null, null);
-update ujobs_internal.job set state = 's', started_at = now(), due_at = 'infinity' where id = :live;
-update ujobs_internal.job_history set steps = '[{"seq": 1, "name": "a", "status": "c", "attempts": 1}]' where id = :ended;
-update ujobs_internal.job_step set name = name || name where job_id = :ended;
+update test_store.job set state = 's', started_at = now(), due_at = 'infinity' where id = :live;
+update test_store.job_history set steps = '[{"seq": 1, "name": "a", "status": "c", "attempts": 1}]' where id = :ended;
+update test_store.job_step set name = name || name where job_id = :ended;
 create function steps_store.broken() returns table (rule text, detail text) language sql as $$
 select rule, regexp_replace(detail, 'job \d+', 'job N') from ujobs.check() where rule like '%step%' or rule = 'job_wait' order by 1, 2$$;
 select * from steps_store.broken();
-delete from ujobs_internal.job_step where job_id = :live;
-update ujobs_internal.job_history set steps = '{}' where id = :ended;
+delete from test_store.job_step where job_id = :live;
+update test_store.job_history set steps = '{}' where id = :ended;
 select * from steps_store.broken();
 rollback;
 
 -- Events.
 begin;
-insert into ujobs_internal.event (published_at, expires_at, publisher, name, match, payload)
+insert into test_store.event (published_at, expires_at, publisher, name, match, payload)
 select '2020-03-08 07:00Z', '2020-03-15 07:00Z', oid, 'steps_store', 'm', '{"n": 1}' from pg_roles where rolname = current_user;
 select name, match, payload, published_at, expires_at from ujobs.events where name = 'steps_store';
 rollback;

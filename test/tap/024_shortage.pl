@@ -6,7 +6,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UjobsTest;
 
-my $node = ujobs_cluster('shortage', conf => "fsync = off\nujobs.max_workers = 1\n");
+my $node = ujobs_cluster('shortage', store => 1, conf => "fsync = off\nujobs.max_workers = 1\n");
 my $sql = sub {
 	my ($database, $text, @more) = @_;
 
@@ -200,7 +200,7 @@ $other->quit;
 # ---- a relay does not take the last process ----
 
 $offset = -s $node->logfile;
-$sql->('postgres', q{insert into ujobs_internal.sink (name, kind, options, created_at) values ('sink', 'http', '{"url": "http://127.0.0.1/"}', now())});
+$sql->('postgres', q{insert into test_store.sink (name, kind, options, created_at) values ('sink', 'http', '{"url": "http://127.0.0.1/"}', now())});
 wait_until_log($node, qr/ujobs cannot start a relay: $starved/, $offset);
 $sql->('postgres', q{select pg_terminate_backend(pid, 60000) from ujobs.workers where kind = 'executor'});
 is(run_job($node, 'work', input => '{"n": "beside a sink"}'), 'done 1', 'a relay leaves the last process to executors');

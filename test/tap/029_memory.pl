@@ -8,7 +8,7 @@ use Test::More;
 use UjobsTest;
 
 my $bound = 24 * 1024 * 1024;
-my $node = ujobs_cluster('memory', conf => <<'CONF');
+my $node = ujobs_cluster('memory', store => 1, conf => <<'CONF');
 ujobs.max_workers = 1
 ujobs.poll_interval = 1s
 autovacuum = off
@@ -70,7 +70,7 @@ my $small = enqueue_each(1, 40);
 my $full = enqueue_each(41, 240);
 my $large = enqueue_each(281, 520);
 note("dispatcher: $empty bytes with no backlog, $small with 20 000 jobs, $full with 140 000, $large with 400 000");
-is($sql->(q{select count(*) from ujobs_internal.job where due_at <= now()}), '400001', 'the backlog is there');
+is($sql->(q{select count(*) from test_store.job where due_at <= now()}), '400001', 'the backlog is there');
 cmp_ok($empty, '>', 100_000, 'a dispatcher tells what it has');
 cmp_ok($full, '<', $bound, "with 140 000 jobs it has less than $bound bytes");
 cmp_ok($full - $small, '<', 8 * 1024 * 1024, 'and hardly more than with 20 000');

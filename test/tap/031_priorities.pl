@@ -9,7 +9,7 @@ use UjobsTest;
 
 my $backlog = 200_000;
 my $late = 20;
-my $node = ujobs_cluster('priorities', conf => <<'CONF');
+my $node = ujobs_cluster('priorities', store => 1, conf => <<'CONF');
 fsync = off
 autovacuum = off
 full_page_writes = off
@@ -58,7 +58,7 @@ SQL
 $sql->("call come($late)");
 
 my ($ran, $most) = split /\|/, $sql->('select count(*), max(started - committed) from late');
-my $rest = $sql->("select count(*) from ujobs_internal.job");
+my $rest = $sql->("select count(*) from test_store.job");
 note("$most of the backlog started at most between the commit of a job and its own start; $rest jobs were left");
 is($ran, $late, 'every late job ran');
 cmp_ok($rest, '>', $backlog / 2, 'while most of the backlog waited');

@@ -43,7 +43,7 @@ sub wait_state
 	return wait_until_sql_is($node, "select ujobs.inspect_job($id) ->> 'state'", $state, %options);
 }
 
-my $node = ujobs_cluster('control');
+my $node = ujobs_cluster('control', store => 1);
 $node->safe_psql('postgres', $schema);
 my $gate = $node->background_psql('postgres');
 $gate->query_safe('select pg_advisory_lock(42)');
@@ -159,7 +159,7 @@ wait_state($node, $id, 'done');
 $node->safe_psql('postgres', 'select ujobs.stop_workers()');
 wait_until_sql($node, "select count(*) = 0 from pg_stat_activity where backend_type = 'ujobs executor'");
 $id = enqueue($node, 'troubled', 'home');
-$node->safe_psql('postgres', "update ujobs_internal.origin set stopped = false, inserted_by = pg_current_xact_id()");
+$node->safe_psql('postgres', "update test_store.origin set stopped = false, inserted_by = pg_current_xact_id()");
 my $dump = $node->backup_dir . '/control.sql';
 mkdir $node->backup_dir;
 $node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr('postgres') ], 'a dump');

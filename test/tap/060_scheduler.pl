@@ -8,7 +8,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UjobsTest;
 
-my $node = ujobs_cluster('scheduler', conf => "fsync = off\nujobs.max_workers = 4\n");
+my $node = ujobs_cluster('scheduler', store => 1, conf => "fsync = off\nujobs.max_workers = 4\n");
 my $sql = sub { return $node->safe_psql('postgres', @_); };
 my $scheduler = sub { return $sql->(q{select pid from ujobs.workers where kind = 'scheduler' and database = 'postgres'}); };
 
@@ -100,9 +100,9 @@ select ujobs.define_task('skip', '30 * * * *', 'Europe/Berlin', '[["tick", {"n":
 select ujobs.define_task('once', '30 * * * *', 'Europe/Berlin', '[["tick", {"n": 3}]]', catch_up => 'run-once');
 select ujobs.define_task('all', '30 * * * *', 'Europe/Berlin', '[["tick", {"n": 4}]]', catch_up => 'run-all', max_catch_up => 5);
 select ujobs.define_task('future', '* * * * * *', 'UTC', '[["tick", {"n": 5}]]');
-update ujobs_internal.task set watermark = date_trunc('hour', now()) - interval '1 year' where name in ('skip', 'once', 'all');
-update ujobs_internal.task set watermark = now() + interval '1 hour' where name = 'future';
-update ujobs_internal.task set watermark = now() - interval '80 minutes' where name = 'second';
+update test_store.task set watermark = date_trunc('hour', now()) - interval '1 year' where name in ('skip', 'once', 'all');
+update test_store.task set watermark = now() + interval '1 hour' where name = 'future';
+update test_store.task set watermark = now() - interval '80 minutes' where name = 'second';
 SQL
 my $restart = $now->();
 $sql->(q{select ujobs.start_workers()});
@@ -151,7 +151,7 @@ my $broken = $now->();
 $fires_after->('stayer', "$broken + '1 s'");
 pass('the owner is gone: that task alone is broken');
 $sql->(q{create role leaver login; grant insert on seen to leaver; select ujobs.grant_enqueue('tick', 'leaver');
-	update ujobs_internal.definition d set owner = r.oid from pg_roles r where d.name = 'task:leaver' and r.rolname = 'leaver';
+	update test_store.definition d set owner = r.oid from pg_roles r where d.name = 'task:leaver' and r.rolname = 'leaver';
 	select ujobs.define_job('other', 'public.tick', 'o')});
 $fires_after->('leaver', $broken);
 is($sql->(q{select broken is null from ujobs.tasks where name = 'leaver'}), 't', 'it goes on when the owner is back');
@@ -166,7 +166,7 @@ $sql->('create database later');
 $node->command_ok([ 'sh', '-c', "pg_dump -Fc -d '" . $node->connstr('postgres') . "' | pg_restore -d '" . $node->connstr('later') . "'" ], 'dumped and restored');
 wait_until_sql($node, q{select exists (select from ujobs.workers where database = 'later' and state like 'paused%')});
 is($node->safe_psql('later', q{select last_fired_at is null from ujobs.tasks}), 't', 'a restored task is silent');
-$node->safe_psql('later', q{update ujobs_internal.task set watermark = now() - interval '7 days'});
+$node->safe_psql('later', q{update test_store.task set watermark = now() - interval '7 days'});
 $node->safe_psql('later', 'select ujobs.start_workers()');
 wait_until_sql($node, q{select last_fired_at is not null from ujobs.tasks}, database => 'later');
 is($node->safe_psql('later', q{select count(*), min(run_at) > now() - interval '1 day' from ujobs.jobs where idempotency_key like 'dumped:%'}), '1|t',
@@ -204,9 +204,9 @@ wait_until_sql($node, q{select not exists (select from ujobs.workers where datab
 $sql->(<<'SQL');
 select ujobs.pause_queue('default');
 select ujobs.define_task('many', '0 0 * * *', 'UTC', '[["tick", {"n": 9}]]');
-insert into ujobs_internal.task (name, cron, tz, enqueue, catch_up, max_catch_up, enabled, paused, owner, owner_name, created_at, watermark)
+insert into test_store.task (name, cron, tz, enqueue, catch_up, max_catch_up, enabled, paused, owner, owner_name, created_at, watermark)
 select name || n, cron, tz, format('[["tick", {"n": %s}]]', n + 10)::jsonb, catch_up, max_catch_up, enabled, paused, owner, owner_name, created_at, now() - interval '1 day'
-  from ujobs_internal.task, generate_series(1, 10000) as n;
+  from test_store.task, generate_series(1, 10000) as n;
 select ujobs.start_workers();
 SQL
 wait_until_sql($node, q{select count(*) = 10000 from ujobs.jobs where idempotency_key like 'many%' and state = 'ready'});

@@ -7,7 +7,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UjobsTest;
 
-my $node = ujobs_cluster('steps_crash', conf => "ujobs.max_workers = 8\nujobs.worker_idle_timeout = 1h\nrestart_after_crash = on\n");
+my $node = ujobs_cluster('steps_crash', store => 1, conf => "ujobs.max_workers = 8\nujobs.worker_idle_timeout = 1h\nrestart_after_crash = on\n");
 my $sql = sub { return $node->safe_psql('postgres', @_); };
 
 # Boundaries are 1, 3, 5, 7 before, between and after the steps, and 2, 4, 6 in
@@ -120,7 +120,7 @@ foreach my $case ([ three => 'commit', '2 cancelled 1||' ], [ three => 'rollback
 	$canceller->query_safe($end);
 	is($ends->($id), $expected, "a cancel that $job waits for decides, by its $end");
 	$wait_left->($id);
-	is($sql->("select count(*) from ujobs_internal.job_step where job_id = $id"), '0', 'and no step is left behind');
+	is($sql->("select count(*) from test_store.job_step where job_id = $id"), '0', 'and no step is left behind');
 }
 $canceller->quit;
 

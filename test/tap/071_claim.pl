@@ -7,7 +7,7 @@ use Test::More;
 use Time::HiRes qw(time);
 use UjobsTest;
 
-my $node = ujobs_cluster('claim', conf => "fsync = off\nautovacuum = off\nmax_connections = 100\n");
+my $node = ujobs_cluster('claim', store => 1, conf => "fsync = off\nautovacuum = off\nmax_connections = 100\n");
 my $sql = sub { return $node->safe_psql('postgres', @_); };
 
 # Many sessions that run a script so often; the table got says what they were given.
@@ -74,7 +74,7 @@ wait_until_sql($node, "select exists (select from ujobs.workers where kind = 'di
 is($sql->("select count(*) from ujobs.claim('w', '{limited}')"), '0', 'a new dispatcher counts leases and open claims');
 $session->query_safe('rollback');
 is($sql->("select count(*) from ujobs.claim('w', '{limited}', max_jobs => 9)"), '1', 'a claim rolled back is free at once');
-$sql->(q{create table held as select l.job_id as id, l.lease from ujobs_internal.lease l join ujobs_internal.job j on j.id = l.job_id where j.queue = 'limited'});
+$sql->(q{create table held as select l.job_id as id, l.lease from test_store.lease l join test_store.job j on j.id = l.job_id where j.queue = 'limited'});
 $node->restart;
 wait_until_engine($node);
 is($sql->("select count(*) from ujobs.claim('w', '{limited}')"), '0', 'leases outlive the server and count');
@@ -103,8 +103,8 @@ is($sql->("select string_agg(n::text, ' ') from (select count(*) n from ujobs.jo
 
 enqueue('lost', 1200);
 $sql->("select count(*) from ujobs.claim('w', '{lost}', max_jobs => 1000, visibility_timeout => '1 hour')");
-($session) = open_session("begin; select count(*) from (select from ujobs_internal.job where queue = 'lost' and state = 'l' for update) j");
-$sql->("update ujobs_internal.lease set visible_at = '2000-01-01'");
+($session) = open_session("begin; select count(*) from (select from test_store.job where queue = 'lost' and state = 'l' for update) j");
+$sql->("update test_store.lease set visible_at = '2000-01-01'");
 $sql->("select count(*) from ujobs.claim('w', '{lost}', max_jobs => 1000, visibility_timeout => '10 ms')");
 wait_until_sql($node, "select count(*) = 200 from ujobs.jobs where queue = 'lost' and state = 'delayed' and attempt = 1");
 pass('200 leases that ran out are found behind 1000 that cannot be ended');
@@ -182,7 +182,7 @@ my $most = 0;
 my $looks = 0;
 while ($wild->pumpable)
 {
-	my $n = $sql->("select count(*) from ujobs_internal.job where queue = 'wild' and state = 'l'");
+	my $n = $sql->("select count(*) from test_store.job where queue = 'wild' and state = 'l'");
 
 	$most = $n if $n > $most;
 	$sql->("select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'ujobs dispatcher'") if ++$looks % 3 == 0;

@@ -9,7 +9,7 @@ use Test::More;
 use UjobsTest;
 
 my $examples = "$FindBin::RealBin/../../examples/workers";
-my $node = ujobs_cluster('outside', conf => "fsync = off\n");
+my $node = ujobs_cluster('outside', store => 1, conf => "fsync = off\n");
 my $sql = sub { return $node->safe_psql('postgres', @_); };
 
 my @env = ('env', 'NODE_PATH=/usr/share/nodejs:/usr/local/lib/ujobs-node', 'LEASE_SECONDS=2', 'PGDATABASE=postgres', 'PGUSER=payer',
@@ -59,7 +59,7 @@ for my $name (sort keys %command)
 	wait_until_sql($node, "select exists (select from ujobs.steps where job_id = $again and status = 'completed')");
 	$worker->signal("KILL");
 	eval { $worker->finish; };
-	$sql->("update ujobs_internal.job set input = '{\"order\": 0}' where id = $again");
+	$sql->("update test_store.job set input = '{\"order\": 0}' where id = $again");
 	$worker = start_worker($command{$name}, $log);
 	wait_until_sql($node, "select exists (select from ujobs.jobs where id = $again and state = 'done')");
 	is($sql->("select attempt, left(result ->> 'receipt', " . length("$order-") . ") from ujobs.jobs where id = $again"), "2|$order-",

@@ -6,7 +6,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UjobsTest;
 
-my $node = ujobs_cluster('limits_outside', conf => <<'CONF');
+my $node = ujobs_cluster('limits_outside', store => 1, conf => <<'CONF');
 max_worker_processes = 40
 max_connections = 100
 ujobs.max_workers = 8
@@ -205,7 +205,7 @@ foreach my $end ('select ujobs.cancel(id) from ujobs.jobs', 'select pg_terminate
 }
 $enqueue->('in_ends', 101, 104);
 $running->('ends', 2);
-$sql->("delete from ujobs_internal.job where id in (select id from ujobs.jobs where name = 'in_ends' and state = 'running')");
+$sql->("delete from test_store.job where id in (select id from ujobs.jobs where name = 'in_ends' and state = 'running')");
 $gate->query_safe('select pg_advisory_unlock(42)');
 wait_until_sql($node, "select count(*) = 2 from ujobs.jobs where name = 'in_ends' and state = 'done'");
 $gate->query_safe('select pg_advisory_lock(42)');

@@ -12,6 +12,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use File::Basename qw(dirname);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(time usleep);
@@ -45,7 +46,7 @@ CONF
 }
 
 # A new cluster, started, with the extension in database postgres.
-# Options: those of ujobs_conf; extension => 0 leaves the extension out.
+# Options: those of ujobs_conf; extension => 0 leaves the extension out; store => 1 makes the views of test/store.sql.
 sub ujobs_cluster
 {
 	my ($name, %options) = @_;
@@ -57,6 +58,7 @@ sub ujobs_cluster
 	if ($options{extension} // 1)
 	{
 		$node->safe_psql('postgres', 'create extension ujobs');
+		$node->safe_psql('postgres', slurp_file(dirname(__FILE__) . '/../store.sql')) if $options{store};
 		wait_until_engine($node) if $options{preload} // 1;
 	}
 	return $node;
