@@ -141,6 +141,7 @@ await_signal(UjobsSlot *slot)
 		if (!sent)
 			pg_usleep(50);
 	}
+	pg_usleep(1);				/* a return from the kernel: what was sent is delivered by then */
 }
 
 /* This executor ends: no cancel finds its job any more, and none is underway. */
@@ -310,10 +311,12 @@ ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, Timest
 {
 	UjobsSlot  *slot = slot_at(index);
 	UjobsArea  *area = (ticket->flags & UJOBS_TICKET_RATED) ? ujobs_engine_area_attached() : NULL;
+	bool		unsent;			/* a cancel of the batch's job before this one */
 
 	Assert(slot->pid == MyProcPid);
 	ujobs_crashmark_set(index, slot->database, ticket->id);
 	SpinLockAcquire(&slot->mutex);
+	unsent = slot->cancel_id != 0 && !slot->cancel_sent;
 	slot->job_id = ticket->id;
 	slot->cancel_id = 0;
 	slot->cancel_sent = false;
@@ -324,6 +327,8 @@ ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, Timest
 	slot->attempt = attempt;
 	slot->job_started = at;
 	SpinLockRelease(&slot->mutex);
+	if (unsent)
+		await_signal(slot);		/* it meets this batch and none after it */
 }
 
 void

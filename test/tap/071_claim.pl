@@ -59,6 +59,24 @@ enqueue('many', 2000);
 sessions(16, 60, "insert into got (id) select id from ujobs.claim('w', '{many}', max_jobs => 5) c where ujobs.ack(c.id, c.lease);");
 is($sql->("select count(*) filter (where state = 'done'), max(attempt) from ujobs.jobs where queue = 'many'"), '2000|1', 'claimed and acked in one statement, each job once');
 
+# ---- two-phase commit ----
+
+$sql->("select ujobs.define_external_job('prepared', 'prepared:{n}', queue => 'prepared')");
+enqueue('prepared', 1);
+my $two_phase = $node->background_psql('postgres', on_error_stop => 0);
+is($two_phase->query_safe("begin; select count(*) from ujobs.claim('w', '{prepared}')"), '1', 'a transaction claims a job');
+$two_phase->query("prepare transaction 'claim'");
+$two_phase->{stderr} = '';
+is($sql->('select count(*) from pg_prepared_xacts'), '0', 'PREPARE of a transaction with a claim is refused');
+is($two_phase->query_safe("select count(*) from ujobs.claim('v', '{prepared}', wait => '1 min')"), '1', 'its job can be claimed again by the same session');
+is($two_phase->query_safe("begin; select count(*) from ujobs.claim('w', '{prepared}'); prepare transaction 'empty'"), '0', 'a claim that got nothing');
+is($sql->('select count(*) from pg_prepared_xacts'), '1', 'is no obstacle');
+$sql->("commit prepared 'empty'");
+$two_phase->quit;
+is(sql_state($node, q{begin; select ujobs.claim('w', '{one}'); select ujobs.enqueue('prepared', '{"n": 2}'); prepare transaction 'none'}), '',
+	'a session without a grant may prepare what it enqueued');
+$sql->("rollback prepared 'none'");
+
 # ---- limits ----
 
 enqueue('limited', 20);
