@@ -2,7 +2,7 @@
  * sink_nats.c: ujobs_nats.so, messages and jobs over NATS with JetStream.
  *
  * This file has the module's table and the life of a connection.  Beside it:
- * what the options may be (examine, access), how to wait (errand, round), what
+ * what the options may be (examine, access), how to wait (timed_call, round), what
  * stands at the broker (subject, stream), and the three things that are done
  * there: publish, take, claim.
  *
@@ -19,6 +19,7 @@
 
 #include "sink/option.h"
 #include "sink/sink_nats.h"
+#include "sink/timed_call.h"
 
 #define CLOSE_MS 1000
 
@@ -127,7 +128,7 @@ ask_for_jetstream(UjobsNats *nats)
 	return forbidden && nats->code == 0 ? NATS_OK : status;
 }
 
-/* In a thread of its own; see sink_nats_errand.c. */
+/* A timed call: in a thread of its own. */
 static void
 make_link(void *argument)
 {
@@ -139,6 +140,7 @@ make_link(void *argument)
 	if (status == NATS_OK)
 		status = ask_for_jetstream(nats);
 	keep_trouble(nats, status);
+	nats_ReleaseThreadMemory();
 }
 
 static bool
@@ -190,7 +192,7 @@ static void *
 nats_connect(const UjobsSinkOptions *options, UjobsSinkError *error)
 {
 	UjobsNats  *nats = make_connection(options, error);
-	UjobsNatsErrand errand = {.work = make_link, .abandoned = release, .argument = nats};
+	UjobsTimedCall call = {.work = make_link, .release = release, .argument = nats};
 	natsStatus	status;
 
 	if (nats == NULL)
@@ -203,8 +205,8 @@ nats_connect(const UjobsSinkOptions *options, UjobsSinkError *error)
 		release(nats);
 		return NULL;
 	}
-	if (!ujobs_nats_errand_run(nats, &errand, error))
-		return NULL;			/* the errand releases it */
+	if (ujobs_timed_call_run(options, nats->deadline, &call, error) != UJOBS_TIMED_CALL_DONE)
+		return NULL;			/* the call releases it */
 	if (nats->status == NATS_OK ? ujobs_nats_round_prepare(nats, error) : explain(nats, error))
 		return nats;
 	release(nats);

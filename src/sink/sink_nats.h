@@ -1,8 +1,7 @@
 /*
  * sink_nats.h: what the files of ujobs_nats.so share: the connection and its parts.
  *
- * The parts, from the ground: error (texts), errand (a blocking call that can be
- * abandoned), examine and access (what define_sink was given), round (many questions, many
+ * The parts, from the ground: error (texts), examine and access (what define_sink was given), round (many questions, many
  * answers), subject (names at the broker), stream (making what is missing there),
  * publish, and take.  Each function sets `error` when it returns false.
  */
@@ -53,7 +52,7 @@ typedef struct UjobsNats
 	bool		used_tls;		/* libnats has started OpenSSL for it */
 	natsConnection *link;
 	jsCtx	   *js;
-	natsStatus	status;			/* of the connect errand */
+	natsStatus	status;			/* of the connect call */
 	jsErrCode	code;
 	char		detail[256];
 	natsSubscription *answers;	/* see round */
@@ -78,25 +77,6 @@ extern bool ujobs_nats_error_answered(natsMsg *answer, int *code, UjobsSinkError
 
 /* The number means: the server cannot now, whatever the message. */
 extern bool ujobs_nats_error_is_shortage(int code);
-
-/*
- * sink_nats_errand.c: runs work(argument) in a thread of its own and waits for
- * it, until nats->deadline or *stop.  If that comes first the connection is
- * closed, which ends the work; or, when there is a function to abandon it with,
- * the thread is left alone and calls abandoned(argument) when it is done: then
- * all of the argument is the thread's.
- */
-typedef struct UjobsNatsErrand
-{
-	void		(*work) (void *argument);
-	void		(*abandoned) (void *argument);
-	void	   *argument;
-} UjobsNatsErrand;
-
-extern bool ujobs_nats_errand_run(UjobsNats *nats, const UjobsNatsErrand *errand, UjobsSinkError *error);
-
-/* Has this call no more time?  Says so in error. */
-extern bool ujobs_nats_errand_is_over(UjobsNats *nats, UjobsSinkError *error);
 
 /* sink_nats_examine.c: as in core/sink.h. */
 extern bool ujobs_nats_examine(const UjobsSinkOptions *options, UjobsSinkError *error);

@@ -23,6 +23,7 @@
 
 #include "sink/option.h"
 #include "sink/sink_nats.h"
+#include "sink/timed_call.h"
 
 #define MOST_MESSAGES 1000
 #define MOST_BYTES (512 * 1024)
@@ -218,7 +219,7 @@ fly(Flight *flight, UjobsSinkError *error)
 			status = hear_one(flight);
 		if (status != NATS_OK)
 			return ujobs_nats_error_status(error, "the connection is lost", status);
-		if (flight->messages > 0 && ujobs_nats_errand_is_over(flight->nats, error))
+		if (flight->messages > 0 && ujobs_timed_call_is_late(flight->nats->options, flight->nats->deadline, error))
 			return false;
 	}
 }

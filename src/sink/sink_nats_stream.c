@@ -25,6 +25,7 @@
 
 #include "sink/option.h"
 #include "sink/sink_nats.h"
+#include "sink/timed_call.h"
 
 #define MADE_BY_US "made by ujobs"
 #define MOST_SUBJECTS 256
@@ -51,7 +52,7 @@ request_options(UjobsNats *nats)
 	int64_t		left = nats->deadline - ujobs_option_now();
 
 	jsOptions_Init(&options);
-	options.Wait = left > 1 ? left * 3 / 4 + 1 : 1;	/* less than the errand may take */
+	options.Wait = left > 1 ? left * 3 / 4 + 1 : 1;	/* less than the call may take */
 	return options;
 }
 
@@ -346,15 +347,34 @@ open_streams(void *argument)
 		opening->good = open_jobs_stream(opening);
 	else
 		opening->good = open_outbox_stream(opening);
+	nats_ReleaseThreadMemory();
+}
+
+/* Ends open_streams in the other thread: without a connection each of its calls fails. */
+static void
+close_connection(void *argument)
+{
+	Opening    *opening = argument;
+
+	natsConnection_Close(opening->nats->link);
+}
+
+/* Runs open_streams; false with an error if it took too long. */
+static bool
+run_opening(Opening *opening)
+{
+	UjobsNats  *nats = opening->nats;
+	UjobsTimedCall call = {.work = open_streams, .interrupt = close_connection, .argument = opening};
+
+	return ujobs_timed_call_run(nats->options, nats->deadline, &call, opening->error) == UJOBS_TIMED_CALL_DONE;
 }
 
 UjobsSinkFate
 ujobs_nats_stream_open(UjobsNats *nats, const char *subject, bool is_job, UjobsSinkError *error)
 {
 	Opening		opening = {.nats = nats, .subject = subject, .is_job = is_job, .fate = UJOBS_SINK_FAILED, .error = error};
-	UjobsNatsErrand errand = {.work = open_streams, .argument = &opening};
 
-	if (!ujobs_nats_errand_run(nats, &errand, error))
+	if (!run_opening(&opening))
 		return UJOBS_SINK_BROKEN;
 	return opening.good ? UJOBS_SINK_UNTRIED : opening.fate;
 }
@@ -364,9 +384,8 @@ ujobs_nats_stream_open_queue(UjobsNats *nats, const char *queue, UjobsSinkError 
 {
 	char		subject[UJOBS_NATS_SUBJECT_SIZE];
 	Opening		opening = {.nats = nats, .subject = subject, .queue = queue, .error = error};
-	UjobsNatsErrand errand = {.work = open_streams, .argument = &opening};
 
 	ujobs_nats_subject_of_queue(nats, queue, subject);
 	ujobs_nats_subject_encode(queue, nats->queue.consumer, sizeof(nats->queue.consumer));
-	return ujobs_nats_errand_run(nats, &errand, error) && opening.good;
+	return run_opening(&opening) && opening.good;
 }

@@ -58,7 +58,7 @@ typedef struct UjobsRedis
 /* "STREAM:QUEUE", in memory of the caller's; NULL = out of memory. */
 extern char *ujobs_redis_queue_key(const UjobsSinkOptions *options, const char *queue);
 
-/* sink_redis_name.c: the addresses of the host, within the deadline; freeaddrinfo() them. */
+/* sink_redis_resolve.c: the addresses of the host, within the deadline; freeaddrinfo() them. */
 extern struct addrinfo *ujobs_redis_resolve(UjobsRedis *redis, UjobsSinkError *error);
 
 /* sink_redis_tls.c: reads and writes of a socket, plain or not. */

@@ -46,10 +46,11 @@ unpack(UjobsRedis *redis, const char *entry, const redisReply *fields, UjobsSink
 	size_t		id_size = named ? id->len + 1 : strlen(redis->queue_key) + entry_size + 1;
 	size_t		claim_size = strlen(stream != NULL ? stream : "ujobs") + sizeof(":claim:") + id_size;
 	UjobsRedisEntry *handle = calloc(1, sizeof(UjobsRedisEntry) + entry_size + id_size + claim_size + payload_size + 1);
-	char	   *text = (char *) (handle + 1);
+	char	   *text;
 
 	if (handle == NULL)
 		return false;
+	text = (char *) (handle + 1);
 	handle->entry = memcpy(text, entry, entry_size);
 	delivery->id = text += entry_size;
 	if (named)
