@@ -7,7 +7,7 @@
  * depends on no client library itself.
  *
  * A module never calls PostgreSQL, never raises and never keeps a signal:
- * apart from `examine`, its functions run in a thread of their own (courier.h)
+ * apart from `validate`, its functions run in a thread of their own (courier.h)
  * in which every signal is blocked.  Its memory comes from malloc.  One
  * connection is used by one thread, which calls one function at a time; each
  * call may block, but never longer than the connection's timeout, and comes
@@ -108,7 +108,7 @@ typedef struct UjobsSinkModule
 	 * Are the options and secrets well-formed?  No network, no thread: called
 	 * by the session that defines the sink.
 	 */
-	bool		(*examine) (const UjobsSinkOptions *options, UjobsSinkError *error);
+	bool		(*validate) (const UjobsSinkOptions *options, UjobsSinkError *error);
 
 	/* A connection that is ready to publish, or NULL. */
 	void	   *(*connect) (const UjobsSinkOptions *options, UjobsSinkError *error);

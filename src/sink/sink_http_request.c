@@ -6,11 +6,14 @@
  * too: who follows it can be sent anywhere.  A receiver that cannot be reached at all is no
  * fault of the message.
  */
-#include "sink/sink_http.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "sink/option.h"
+#include "sink/sink_http_address.h"
+#include "sink/sink_http_header.h"
+#include "sink/sink_http_request.h"
 
 #define PLACEHOLDER "{topic}"
 
@@ -29,7 +32,7 @@ open_socket(void *argument, curlsocktype purpose, struct curl_sockaddr *address)
 	const char *what = NULL;
 
 	if (!request->options->allow_private)
-		what = ujobs_http_address_judge(&address->addr, text, sizeof(text));
+		what = ujobs_http_address_refusal(&address->addr, text, sizeof(text));
 	if (what != NULL)
 	{
 		snprintf(request->refused, sizeof(request->refused), "%s is %s", text, what);
@@ -259,7 +262,7 @@ was_reached(UjobsHttpRequest *request, CURLcode code)
 }
 
 void
-ujobs_http_request_judge(UjobsHttpRequest *request, CURLcode code, UjobsSinkError *error)
+ujobs_http_request_finish(UjobsHttpRequest *request, CURLcode code, UjobsSinkError *error)
 {
 	UjobsSinkMessage *message = request->message;
 	long		status = 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "sink/option.h"
-#include "sink/sink_nats.h"
+#include "sink/sink_nats_error.h"
 
 const char *
 ujobs_nats_error_detail(void)

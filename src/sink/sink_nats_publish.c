@@ -14,7 +14,11 @@
 #include <string.h>
 
 #include "sink/option.h"
-#include "sink/sink_nats.h"
+#include "sink/sink_nats_error.h"
+#include "sink/sink_nats_publish.h"
+#include "sink/sink_nats_request.h"
+#include "sink/sink_nats_stream.h"
+#include "sink/sink_nats_subject.h"
 
 #define MOST_ROUNDS 3
 
@@ -102,7 +106,7 @@ compose(void *context, int i, const char *reply)
 
 /* JetStream's number as the fate of the message. */
 static void
-judge(Publishing *publishing, UjobsSinkMessage *message, int code)
+set_fate(Publishing *publishing, UjobsSinkMessage *message, int code)
 {
 	if (ujobs_nats_error_is_shortage(code))
 	{
@@ -125,9 +129,9 @@ answer(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 	UjobsSinkMessage *message = &publishing->messages[i];
 	int			code;
 
-	if (outcome == UJOBS_NATS_NOBODY)
+	if (outcome == UJOBS_NATS_NO_RESPONDER)
 		publishing->homeless[i] = true;
-	else if (outcome == UJOBS_NATS_FORBIDDEN)
+	else if (outcome == UJOBS_NATS_DENIED)
 	{
 		message->fate = UJOBS_SINK_FAILED;
 		ujobs_option_fail(&message->error, "the user may not publish to \"%.200s\"", message->topic);
@@ -135,7 +139,7 @@ answer(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 	else if (!ujobs_nats_error_answered(reply, &code, &message->error))
 		message->fate = UJOBS_SINK_DELIVERED;
 	else
-		judge(publishing, message, code);
+		set_fate(publishing, message, code);
 }
 
 static bool
@@ -189,7 +193,7 @@ size_of(const UjobsNats *nats, const UjobsSinkMessage *message)
 static bool
 check_message(const UjobsNats *nats, UjobsSinkMessage *message)
 {
-	size_t		most = (size_t) natsConnection_GetMaxPayload(nats->link);
+	size_t		most = (size_t) natsConnection_GetMaxPayload(nats->connection);
 	size_t		size = size_of(nats, message);
 	size_t		length = strlen(nats->prefix);
 	int			i;
@@ -257,12 +261,12 @@ house(Publishing *publishing, int n)
 static bool
 publish(Publishing *publishing, int n, UjobsSinkError *error)
 {
-	UjobsNatsRound round = {.n = n, .compose = compose, .answer = answer, .context = publishing};
+	UjobsNatsRequests requests = {.n = n, .compose = compose, .answer = answer, .context = publishing};
 	int			rounds = 0;
 
 	do
 	{
-		if (!ujobs_nats_round_run(publishing->nats, &round, error))
+		if (!ujobs_nats_request_run(publishing->nats, &requests, error))
 			return false;
 	} while (house(publishing, n) && ++rounds < MOST_ROUNDS);
 	return !publishing->shortage;

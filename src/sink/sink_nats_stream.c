@@ -12,7 +12,7 @@
  *                  not depend on a consumer being there when a job is enqueued.
  *                  Programs in other languages take part by the same consumer, whose
  *                  name is the queue's.
- *   STREAM_CLAIMS  who owns a message, subjects STREAM.claims.ID; see sink_nats_claim.c.
+ *   STREAM_CLAIMS  who owns a message, subjects STREAM.claims.ID; see sink_nats_take.c.
  *
  * A stream that is there is used as it is, with its own replicas and limits;
  * only one whose description begins with "made by ujobs" is ever changed.
@@ -24,7 +24,10 @@
 #include <string.h>
 
 #include "sink/option.h"
-#include "sink/sink_nats.h"
+#include "sink/sink_nats_error.h"
+#include "sink/sink_nats_option.h"
+#include "sink/sink_nats_stream.h"
+#include "sink/sink_nats_subject.h"
 #include "sink/timed_call.h"
 
 #define MADE_BY_US "made by ujobs"
@@ -60,14 +63,14 @@ request_options(UjobsNats *nats)
 static bool
 refuse(Opening *opening, const char *what, natsStatus status, jsErrCode code)
 {
-	UjobsNatsComplaints *complaints = &opening->nats->complaints;
+	UjobsNatsDenials *denials = &opening->nats->denials;
 	char		api[UJOBS_NATS_SUBJECT_SIZE] = "";
 
-	pthread_mutex_lock(&complaints->lock);
-	if (code == 0 && complaints->count > 0)
-		snprintf(api, sizeof(api), "%s", complaints->subject[0]);
-	complaints->count = 0;
-	pthread_mutex_unlock(&complaints->lock);
+	pthread_mutex_lock(&denials->lock);
+	if (code == 0 && denials->count > 0)
+		snprintf(api, sizeof(api), "%s", denials->subject[0]);
+	denials->count = 0;
+	pthread_mutex_unlock(&denials->lock);
 
 	opening->fate = code == 0 || ujobs_nats_error_is_shortage(code) ? UJOBS_SINK_BROKEN : UJOBS_SINK_FAILED;
 	if (api[0] != '\0')
@@ -85,7 +88,7 @@ describe(UjobsNats *nats, jsStreamConfig *config, const char *name)
 	config->Name = name;
 	config->Description = MADE_BY_US;
 	config->Storage = js_FileStorage;
-	config->Replicas = ujobs_nats_examine_replicas(nats->options);
+	config->Replicas = ujobs_nats_option_replicas(nats->options);
 }
 
 /* Makes it; that somebody else was quicker is as good. */
@@ -171,7 +174,7 @@ make_outbox_stream(Opening *opening)
 	config.Retention = js_LimitsPolicy;
 	config.Duplicates = NANOSECONDS(DUPLICATES_MS);
 	while (config.SubjectsLen < MOST_SUBJECTS &&
-		   ujobs_nats_examine_next(&list, items[config.SubjectsLen], sizeof(*items)))
+		   ujobs_nats_option_next(&list, items[config.SubjectsLen], sizeof(*items)))
 	{
 		subjects[config.SubjectsLen] = items[config.SubjectsLen];
 		config.SubjectsLen++;
@@ -276,7 +279,7 @@ static bool
 open_claims_stream(Opening *opening)
 {
 	UjobsNats  *nats = opening->nats;
-	int64_t		age = NANOSECONDS(ujobs_nats_examine_claim_age(nats->options));
+	int64_t		age = NANOSECONDS(ujobs_nats_option_claim_age(nats->options));
 	char		pattern[UJOBS_NATS_SUBJECT_SIZE];
 	const char *subjects[1] = {pattern};
 	jsStreamInfo *info;
@@ -356,7 +359,7 @@ close_connection(void *argument)
 {
 	Opening    *opening = argument;
 
-	natsConnection_Close(opening->nats->link);
+	natsConnection_Close(opening->nats->connection);
 }
 
 /* Runs open_streams; false with an error if it took too long. */

@@ -5,15 +5,17 @@
  * a call that cannot go on says for which poll() events to wait.  The server's
  * certificate and its name are verified, always.
  */
-#include "sink/sink_redis.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
-#include <openssl/err.h>
-#include <openssl/x509v3.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include "sink/option.h"
+#include "sink/sink_redis_tls.h"
 
 static const char *
 last_reason(void)
@@ -154,7 +156,7 @@ moved_tls(UjobsRedis *redis, int result, short *waits, UjobsSinkError *error)
 }
 
 ssize_t
-ujobs_redis_read(UjobsRedis *redis, char *bytes, size_t size, UjobsSinkError *error)
+ujobs_redis_tls_read(UjobsRedis *redis, char *bytes, size_t size, UjobsSinkError *error)
 {
 	redis->read_waits = POLLIN;
 	if (redis->tls == NULL)
@@ -165,7 +167,7 @@ ujobs_redis_read(UjobsRedis *redis, char *bytes, size_t size, UjobsSinkError *er
 }
 
 ssize_t
-ujobs_redis_write(UjobsRedis *redis, const char *bytes, size_t size, UjobsSinkError *error)
+ujobs_redis_tls_write(UjobsRedis *redis, const char *bytes, size_t size, UjobsSinkError *error)
 {
 	redis->write_waits = POLLOUT;
 	if (redis->tls == NULL)

@@ -257,7 +257,7 @@ static bool
 obey(const char *command, char *rest, UjobsSinkError *error)
 {
 	if (strcmp(command, "examine") == 0)
-		return module->examine(&options, error);
+		return module->validate(&options, error);
 	if (strcmp(command, "connect") == 0)
 		return connect_anew(error);
 	if (strcmp(command, "disconnect") == 0)
