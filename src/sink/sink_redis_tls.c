@@ -91,7 +91,7 @@ ujobs_redis_tls_prepare(UjobsRedis *redis, UjobsSinkError *error)
 
 /* What a call that did not succeed waits for; 0 = it failed. */
 static short
-awaited(UjobsRedis *redis, int result)
+wait_events(UjobsRedis *redis, int result)
 {
 	switch (SSL_get_error(redis->tls, result))
 	{
@@ -116,7 +116,7 @@ ujobs_redis_tls_step(UjobsRedis *redis, bool *done, UjobsSinkError *error)
 	*done = result == 1;
 	if (*done)
 		return true;
-	redis->read_waits = awaited(redis, result);
+	redis->read_waits = wait_events(redis, result);
 	if (redis->read_waits != 0)
 		return true;
 	verdict = SSL_get_verify_result(redis->tls);
@@ -151,7 +151,7 @@ moved_tls(UjobsRedis *redis, int result, short *waits, UjobsSinkError *error)
 		return result;
 	if (SSL_get_error(redis->tls, result) == SSL_ERROR_ZERO_RETURN)
 		return lost(redis, "closed by the server", error);
-	*waits = awaited(redis, result);
+	*waits = wait_events(redis, result);
 	return *waits != 0 ? 0 : lost(redis, last_reason(), error);
 }
 
