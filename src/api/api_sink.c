@@ -94,7 +94,7 @@ module_required(const char *kind)
 }
 
 /*
- * A password in front of the host would be shown to everybody.  What stands
+ * A password in front of the host would be shown to every role.  What is
  * there alone is a token for NATS, and a user for Redis.
  */
 static void
@@ -300,7 +300,7 @@ ujobs_sql_define_sink(PG_FUNCTION_ARGS)
 	settle_home();
 	stored = ujobs_sink_find(asked.name, false);
 	facts.sink = asked.name;
-	facts.home = ujobs_store_identity_uuid();
+	facts.store_id = ujobs_store_identity_uuid();
 	facts.options = asked.options;
 	facts.secret = stored == NULL || strcmp(stored->kind, asked.kind) != 0 ? NULL : stored->secret;
 	options = validate(module, &facts);

@@ -1,11 +1,11 @@
 /*
- * connection.c: the thread, the locked box between it and its owner, the end.
+ * connection.c: the thread, what it shares with its owner, and its end.
  *
  * Up to the line "the owner's side" everything runs in the thread: no
  * PostgreSQL function, no memory but malloc's, no error but text.
  *
- * A thread that does not end when it is told to cannot be ended; its owner
- * leaves it the box, and whoever is last frees that.  If the process ends
+ * A thread that does not end when it is told to cannot be ended: its owner abandons it,
+ * and it frees what they share when it ends.  If the process ends
  * meanwhile, it does so without the libraries' exit functions, which would
  * run below a thread that still uses them.
  */
@@ -38,7 +38,7 @@ struct UjobsConnection
 	UjobsSinkOptions options;
 	UjobsSinkBatch *texts;			/* memory of the options */
 	const char *queue;
-	int			bell;
+	int			wake_end;
 
 	/* Under mutex; stop is also read without it, by the module. */
 	volatile bool stop;
@@ -58,12 +58,12 @@ struct UjobsConnection
 /* ---- the thread's side ---- */
 
 static void
-append(UjobsSinkBatch **list, UjobsSinkBatch *parcel)
+append(UjobsSinkBatch **list, UjobsSinkBatch *batch)
 {
-	parcel->next = NULL;
+	batch->next = NULL;
 	while (*list != NULL)
 		list = &(*list)->next;
-	*list = parcel;
+	*list = batch;
 }
 
 static UjobsSinkBatch *
@@ -79,190 +79,190 @@ shift(UjobsSinkBatch **list)
 	return first;
 }
 
-/* Under mutex: the bell of an owner who has gone may be another file by now. */
+/* Under mutex: the pipe of an owner that has gone may be another file by now. */
 static void
-ring(UjobsConnection *courier)
+wake_owner(UjobsConnection *connection)
 {
-	if (!courier->abandoned)
-		ujobs_wake_pipe_write(courier->bell);
+	if (!connection->abandoned)
+		ujobs_wake_pipe_write(connection->wake_end);
 }
 
 static void
-say_ready(UjobsConnection *courier)
+set_ready(UjobsConnection *connection)
 {
-	pthread_mutex_lock(&courier->mutex);
-	courier->state = UJOBS_CONNECTION_READY;
-	ring(courier);
-	pthread_mutex_unlock(&courier->mutex);
+	pthread_mutex_lock(&connection->mutex);
+	connection->state = UJOBS_CONNECTION_READY;
+	wake_owner(connection);
+	pthread_mutex_unlock(&connection->mutex);
 }
 
-/* parcel: what it carried when that happened, or NULL. */
+/* batch: what it was sending, or NULL. */
 static void
-say_broken(UjobsConnection *courier, const UjobsSinkError *error, UjobsSinkBatch *parcel)
+set_broken(UjobsConnection *connection, const UjobsSinkError *error, UjobsSinkBatch *batch)
 {
-	pthread_mutex_lock(&courier->mutex);
-	courier->state = UJOBS_CONNECTION_BROKEN;
-	courier->error = *error;
-	if (courier->error.text[0] == '\0')
-		strcpy(courier->error.text, "the connection failed");
-	if (parcel == NULL)
-		parcel = shift(&courier->outgoing);
-	for (; parcel != NULL; parcel = shift(&courier->outgoing))
+	pthread_mutex_lock(&connection->mutex);
+	connection->state = UJOBS_CONNECTION_BROKEN;
+	connection->error = *error;
+	if (connection->error.text[0] == '\0')
+		strcpy(connection->error.text, "the connection failed");
+	if (batch == NULL)
+		batch = shift(&connection->outgoing);
+	for (; batch != NULL; batch = shift(&connection->outgoing))
 	{
-		parcel->broken = true;
-		append(&courier->back, parcel);
+		batch->broken = true;
+		append(&connection->back, batch);
 	}
-	ring(courier);
-	pthread_mutex_unlock(&courier->mutex);
+	wake_owner(connection);
+	pthread_mutex_unlock(&connection->mutex);
 }
 
 static UjobsSinkBatch *
-await_parcel(UjobsConnection *courier)
+wait_for_batch(UjobsConnection *connection)
 {
-	UjobsSinkBatch *parcel;
+	UjobsSinkBatch *batch;
 
-	pthread_mutex_lock(&courier->mutex);
-	while (!courier->stop && courier->outgoing == NULL)
-		pthread_cond_wait(&courier->changed, &courier->mutex);
-	parcel = courier->stop ? NULL : shift(&courier->outgoing);
-	pthread_mutex_unlock(&courier->mutex);
-	return parcel;
+	pthread_mutex_lock(&connection->mutex);
+	while (!connection->stop && connection->outgoing == NULL)
+		pthread_cond_wait(&connection->changed, &connection->mutex);
+	batch = connection->stop ? NULL : shift(&connection->outgoing);
+	pthread_mutex_unlock(&connection->mutex);
+	return batch;
 }
 
 static void
-give_back(UjobsConnection *courier, UjobsSinkBatch *parcel)
+return_batch(UjobsConnection *connection, UjobsSinkBatch *batch)
 {
-	pthread_mutex_lock(&courier->mutex);
-	append(&courier->back, parcel);
-	ring(courier);
-	pthread_mutex_unlock(&courier->mutex);
+	pthread_mutex_lock(&connection->mutex);
+	append(&connection->back, batch);
+	wake_owner(connection);
+	pthread_mutex_unlock(&connection->mutex);
 }
 
 static void
-carry_out(UjobsConnection *courier, void *connection)
+publish_batches(UjobsConnection *connection, void *handle)
 {
-	UjobsSinkBatch *parcel;
+	UjobsSinkBatch *batch;
 
-	while ((parcel = await_parcel(courier)) != NULL)
+	while ((batch = wait_for_batch(connection)) != NULL)
 	{
 		UjobsSinkError error = {""};
 
-		if (!courier->module->publish(connection, parcel->messages, parcel->n, &error))
+		if (!connection->module->publish(handle, batch->messages, batch->n, &error))
 		{
-			say_broken(courier, &error, parcel);
+			set_broken(connection, &error, batch);
 			return;
 		}
-		give_back(courier, parcel);
+		return_batch(connection, batch);
 	}
 }
 
 /* How many may be taken now; 0: leave. */
 static int
-await_leave_to_take(UjobsConnection *courier)
+wait_for_allowance(UjobsConnection *connection)
 {
 	int			max;
 
-	pthread_mutex_lock(&courier->mutex);
-	while (!courier->stop && courier->allowed == 0)
-		pthread_cond_wait(&courier->changed, &courier->mutex);
-	max = courier->stop ? 0 : Min(courier->allowed, MAX_TAKE);
-	pthread_mutex_unlock(&courier->mutex);
+	pthread_mutex_lock(&connection->mutex);
+	while (!connection->stop && connection->allowed == 0)
+		pthread_cond_wait(&connection->changed, &connection->mutex);
+	max = connection->stop ? 0 : Min(connection->allowed, MAX_TAKE);
+	pthread_mutex_unlock(&connection->mutex);
 	return max;
 }
 
 static void
-await_verdicts(UjobsConnection *courier, int n)
+wait_for_verdicts(UjobsConnection *connection, int n)
 {
 	for (int i = 0; i < n; i++)
-		courier->deliveries[i].verdict = UJOBS_SINK_LEAVE;
-	pthread_mutex_lock(&courier->mutex);
-	courier->settled = false;
-	courier->n_taken = n;
-	ring(courier);
-	while (!courier->stop && !courier->settled)
-		pthread_cond_wait(&courier->changed, &courier->mutex);
-	courier->n_taken = 0;
-	pthread_mutex_unlock(&courier->mutex);
+		connection->deliveries[i].verdict = UJOBS_SINK_LEAVE;
+	pthread_mutex_lock(&connection->mutex);
+	connection->settled = false;
+	connection->n_taken = n;
+	wake_owner(connection);
+	while (!connection->stop && !connection->settled)
+		pthread_cond_wait(&connection->changed, &connection->mutex);
+	connection->n_taken = 0;
+	pthread_mutex_unlock(&connection->mutex);
 }
 
 static void
-carry_in(UjobsConnection *courier, void *connection)
+take_deliveries(UjobsConnection *connection, void *handle)
 {
 	int			max;
 
-	while ((max = await_leave_to_take(courier)) > 0)
+	while ((max = wait_for_allowance(connection)) > 0)
 	{
 		UjobsSinkError error = {""};
-		int			n = courier->module->take(connection, courier->deliveries, max, TAKE_WAIT_MS, &error);
+		int			n = connection->module->take(handle, connection->deliveries, max, TAKE_WAIT_MS, &error);
 
 		if (n > 0)
 		{
-			await_verdicts(courier, n);
-			if (!courier->module->settle(connection, courier->deliveries, n, &error))
+			wait_for_verdicts(connection, n);
+			if (!connection->module->settle(handle, connection->deliveries, n, &error))
 				n = -1;
 		}
 		if (n < 0)
 		{
-			say_broken(courier, &error, NULL);
+			set_broken(connection, &error, NULL);
 			return;
 		}
 	}
 }
 
 static void
-serve(UjobsConnection *courier)
+run_connection(UjobsConnection *connection)
 {
 	UjobsSinkError error = {""};
-	void	   *connection = courier->module->connect(&courier->options, &error);
+	void	   *handle = connection->module->connect(&connection->options, &error);
 
-	if (connection == NULL)
+	if (handle == NULL)
 	{
-		say_broken(courier, &error, NULL);
+		set_broken(connection, &error, NULL);
 		return;
 	}
-	if (courier->queue != NULL && !courier->module->subscribe(connection, courier->queue, &error))
-		say_broken(courier, &error, NULL);
+	if (connection->queue != NULL && !connection->module->subscribe(handle, connection->queue, &error))
+		set_broken(connection, &error, NULL);
 	else
 	{
-		say_ready(courier);
-		if (courier->queue == NULL)
-			carry_out(courier, connection);
+		set_ready(connection);
+		if (connection->queue == NULL)
+			publish_batches(connection, handle);
 		else
-			carry_in(courier, connection);
+			take_deliveries(connection, handle);
 	}
-	courier->module->disconnect(connection);
+	connection->module->disconnect(handle);
 }
 
 static void
-free_courier(UjobsConnection *courier)
+free_connection(UjobsConnection *connection)
 {
-	UjobsSinkBatch *parcel;
+	UjobsSinkBatch *batch;
 
-	while ((parcel = shift(&courier->outgoing)) != NULL)
-		ujobs_sink_batch_free(parcel);
-	while ((parcel = shift(&courier->back)) != NULL)
-		ujobs_sink_batch_free(parcel);
-	ujobs_sink_batch_free(courier->texts);
-	pthread_cond_destroy(&courier->changed);
-	pthread_cond_destroy(&courier->over);
-	pthread_mutex_destroy(&courier->mutex);
-	free(courier);
+	while ((batch = shift(&connection->outgoing)) != NULL)
+		ujobs_sink_batch_free(batch);
+	while ((batch = shift(&connection->back)) != NULL)
+		ujobs_sink_batch_free(batch);
+	ujobs_sink_batch_free(connection->texts);
+	pthread_cond_destroy(&connection->changed);
+	pthread_cond_destroy(&connection->over);
+	pthread_mutex_destroy(&connection->mutex);
+	free(connection);
 }
 
 static void *
 run(void *arg)
 {
-	UjobsConnection *courier = arg;
+	UjobsConnection *connection = arg;
 	bool		last;
 
-	serve(courier);
-	pthread_mutex_lock(&courier->mutex);
-	courier->ended = true;
-	last = courier->abandoned;
-	pthread_cond_signal(&courier->over);
-	pthread_mutex_unlock(&courier->mutex);
+	run_connection(connection);
+	pthread_mutex_lock(&connection->mutex);
+	connection->ended = true;
+	last = connection->abandoned;
+	pthread_cond_signal(&connection->over);
+	pthread_mutex_unlock(&connection->mutex);
 	if (last)
-		free_courier(courier);
+		free_connection(connection);
 	return NULL;
 }
 
@@ -281,21 +281,21 @@ note_exit(int code, Datum arg)
 
 /* After everything that PostgreSQL does at exit, before what libraries do. */
 static void
-leave_at_once(void)
+exit_at_once(void)
 {
 	if (exiting && threads > 0)
 		_exit(exit_code);
 }
 
 static void
-guard_exit(void)
+register_exit(void)
 {
 	static bool guarded = false;
 
 	if (guarded)
 		return;
 	on_proc_exit(note_exit, (Datum) 0);
-	if (atexit(leave_at_once) != 0)
+	if (atexit(exit_at_once) != 0)
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	guarded = true;
 }
@@ -316,40 +316,40 @@ copy_pairs(UjobsSinkBatch *texts, const UjobsSinkPair *pairs, int n)
 }
 
 static void
-copy_plan(UjobsConnection *courier, const UjobsConnectionPlan *plan)
+copy_plan(UjobsConnection *connection, const UjobsConnectionPlan *plan)
 {
 	const UjobsSinkOptions *from = plan->options;
-	UjobsSinkOptions *to = &courier->options;
-	UjobsSinkBatch *texts = courier->texts = ujobs_sink_batch_new(1);
+	UjobsSinkOptions *to = &connection->options;
+	UjobsSinkBatch *texts = connection->texts = ujobs_sink_batch_new(1);
 
-	courier->module = plan->module;
-	courier->bell = plan->bell;
+	connection->module = plan->module;
+	connection->wake_end = plan->wake_end;
 	if (plan->queue != NULL)
-		courier->queue = ujobs_sink_batch_text(texts, plan->queue, strlen(plan->queue));
+		connection->queue = ujobs_sink_batch_text(texts, plan->queue, strlen(plan->queue));
 	*to = *from;
 	to->sink = ujobs_sink_batch_text(texts, from->sink, strlen(from->sink));
-	to->home = ujobs_sink_batch_text(texts, from->home, strlen(from->home));
+	to->store_id = ujobs_sink_batch_text(texts, from->store_id, strlen(from->store_id));
 	to->options = copy_pairs(texts, from->options, from->n_options);
 	to->secrets = copy_pairs(texts, from->secrets, from->n_secrets);
-	to->stop = &courier->stop;
+	to->stop = &connection->stop;
 }
 
 static void
-init_locks(UjobsConnection *courier)
+init_locks(UjobsConnection *connection)
 {
 	pthread_condattr_t attributes;
 
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_mutex_init(&courier->mutex, NULL);
-	pthread_cond_init(&courier->changed, NULL);
-	pthread_cond_init(&courier->over, &attributes);
+	pthread_mutex_init(&connection->mutex, NULL);
+	pthread_cond_init(&connection->changed, NULL);
+	pthread_cond_init(&connection->over, &attributes);
 	pthread_condattr_destroy(&attributes);
 }
 
 /* The mask is inherited: no signal of PostgreSQL's may be handled in the thread. */
 static int
-start_thread(UjobsConnection *courier)
+start_thread(UjobsConnection *connection)
 {
 	sigset_t	all;
 	sigset_t	before;
@@ -357,7 +357,7 @@ start_thread(UjobsConnection *courier)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&courier->thread, NULL, run, courier);
+	result = pthread_create(&connection->thread, NULL, run, connection);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return result;
 }
@@ -365,95 +365,95 @@ start_thread(UjobsConnection *courier)
 UjobsConnection *
 ujobs_connection_start(const UjobsConnectionPlan *plan)
 {
-	UjobsConnection *courier = calloc(1, sizeof(UjobsConnection));
+	UjobsConnection *connection = calloc(1, sizeof(UjobsConnection));
 	int			result;
 
-	if (courier == NULL)
+	if (connection == NULL)
 		return NULL;
-	guard_exit();
-	init_locks(courier);
-	copy_plan(courier, plan);
-	result = start_thread(courier);
+	register_exit();
+	init_locks(connection);
+	copy_plan(connection, plan);
+	result = start_thread(connection);
 	if (result != 0)
 	{
-		free_courier(courier);
+		free_connection(connection);
 		errno = result;
 		return NULL;
 	}
 	threads++;
-	return courier;
+	return connection;
 }
 
 /* ---- the owner's side: work ---- */
 
 UjobsConnectionState
-ujobs_connection_state(UjobsConnection *courier, UjobsSinkError *error)
+ujobs_connection_state(UjobsConnection *connection, UjobsSinkError *error)
 {
 	UjobsConnectionState state;
 
-	pthread_mutex_lock(&courier->mutex);
-	state = courier->state;
+	pthread_mutex_lock(&connection->mutex);
+	state = connection->state;
 	if (state == UJOBS_CONNECTION_BROKEN && error != NULL)
-		*error = courier->error;
-	pthread_mutex_unlock(&courier->mutex);
+		*error = connection->error;
+	pthread_mutex_unlock(&connection->mutex);
 	return state;
 }
 
 void
-ujobs_connection_send(UjobsConnection *courier, UjobsSinkBatch *parcel)
+ujobs_connection_send(UjobsConnection *connection, UjobsSinkBatch *batch)
 {
-	pthread_mutex_lock(&courier->mutex);
-	append(courier->state == UJOBS_CONNECTION_BROKEN ? &courier->back : &courier->outgoing, parcel);
-	pthread_cond_signal(&courier->changed);
-	pthread_mutex_unlock(&courier->mutex);
+	pthread_mutex_lock(&connection->mutex);
+	append(connection->state == UJOBS_CONNECTION_BROKEN ? &connection->back : &connection->outgoing, batch);
+	pthread_cond_signal(&connection->changed);
+	pthread_mutex_unlock(&connection->mutex);
 }
 
 UjobsSinkBatch *
-ujobs_connection_collect(UjobsConnection *courier)
+ujobs_connection_collect(UjobsConnection *connection)
 {
-	UjobsSinkBatch *parcel;
+	UjobsSinkBatch *batch;
 
-	pthread_mutex_lock(&courier->mutex);
-	parcel = shift(&courier->back);
-	pthread_mutex_unlock(&courier->mutex);
-	return parcel;
+	pthread_mutex_lock(&connection->mutex);
+	batch = shift(&connection->back);
+	pthread_mutex_unlock(&connection->mutex);
+	return batch;
 }
 
 void
-ujobs_connection_allow(UjobsConnection *courier, int max)
+ujobs_connection_allow(UjobsConnection *connection, int max)
 {
-	pthread_mutex_lock(&courier->mutex);
-	courier->allowed = max;
-	pthread_cond_signal(&courier->changed);
-	pthread_mutex_unlock(&courier->mutex);
+	pthread_mutex_lock(&connection->mutex);
+	connection->allowed = max;
+	pthread_cond_signal(&connection->changed);
+	pthread_mutex_unlock(&connection->mutex);
 }
 
 int
-ujobs_connection_taken(UjobsConnection *courier, UjobsSinkDelivery **deliveries)
+ujobs_connection_taken(UjobsConnection *connection, UjobsSinkDelivery **deliveries)
 {
 	int			n;
 
-	pthread_mutex_lock(&courier->mutex);
-	n = courier->settled ? 0 : courier->n_taken;
-	pthread_mutex_unlock(&courier->mutex);
-	*deliveries = courier->deliveries;
+	pthread_mutex_lock(&connection->mutex);
+	n = connection->settled ? 0 : connection->n_taken;
+	pthread_mutex_unlock(&connection->mutex);
+	*deliveries = connection->deliveries;
 	return n;
 }
 
 void
-ujobs_connection_settle(UjobsConnection *courier)
+ujobs_connection_settle(UjobsConnection *connection)
 {
-	pthread_mutex_lock(&courier->mutex);
-	courier->settled = true;
-	pthread_cond_signal(&courier->changed);
-	pthread_mutex_unlock(&courier->mutex);
+	pthread_mutex_lock(&connection->mutex);
+	connection->settled = true;
+	pthread_cond_signal(&connection->changed);
+	pthread_mutex_unlock(&connection->mutex);
 }
 
 /* ---- the owner's side: the end ---- */
 
 /* Under mutex. */
 static bool
-await_end(UjobsConnection *courier)
+wait_for_end(UjobsConnection *connection)
 {
 	struct timespec until;
 	int			result = 0;
@@ -462,26 +462,26 @@ await_end(UjobsConnection *courier)
 	until.tv_nsec += STOP_MS * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000L;
 	until.tv_nsec %= 1000000000L;
-	while (!courier->ended && result == 0)
-		result = pthread_cond_timedwait(&courier->over, &courier->mutex, &until);
-	return courier->ended;
+	while (!connection->ended && result == 0)
+		result = pthread_cond_timedwait(&connection->over, &connection->mutex, &until);
+	return connection->ended;
 }
 
 void
-ujobs_connection_stop(UjobsConnection *courier)
+ujobs_connection_stop(UjobsConnection *connection)
 {
 	pthread_t	thread;
 	bool		ended;
 
-	if (courier == NULL)
+	if (connection == NULL)
 		return;
-	thread = courier->thread;
-	pthread_mutex_lock(&courier->mutex);
-	courier->stop = true;
-	pthread_cond_signal(&courier->changed);
-	ended = await_end(courier);
-	courier->abandoned = !ended;
-	pthread_mutex_unlock(&courier->mutex);
+	thread = connection->thread;
+	pthread_mutex_lock(&connection->mutex);
+	connection->stop = true;
+	pthread_cond_signal(&connection->changed);
+	ended = wait_for_end(connection);
+	connection->abandoned = !ended;
+	pthread_mutex_unlock(&connection->mutex);
 	if (!ended)
 	{
 		pthread_detach(thread); /* counts as a thread for ever */
@@ -489,18 +489,18 @@ ujobs_connection_stop(UjobsConnection *courier)
 	}
 	pthread_join(thread, NULL);
 	threads--;
-	free_courier(courier);
+	free_connection(connection);
 }
 
 /* ---- a session's try ---- */
 
 static bool
-await_connection(UjobsConnection *courier, UjobsWakePipe *bell, int timeout_ms, UjobsSinkError *error)
+wait_for_connection(UjobsConnection *connection, UjobsWakePipe *pipe, int timeout_ms, UjobsSinkError *error)
 {
 	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout_ms);
 	UjobsConnectionState state;
 
-	while ((state = ujobs_connection_state(courier, error)) == UJOBS_CONNECTION_CONNECTING)
+	while ((state = ujobs_connection_state(connection, error)) == UJOBS_CONNECTION_CONNECTING)
 	{
 		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
 
@@ -509,7 +509,7 @@ await_connection(UjobsConnection *courier, UjobsWakePipe *bell, int timeout_ms, 
 			snprintf(error->text, sizeof(error->text), "no connection within %d ms", timeout_ms);
 			return false;
 		}
-		ujobs_wake_pipe_wait(bell, left);
+		ujobs_wake_pipe_wait(pipe, left);
 		CHECK_FOR_INTERRUPTS();
 	}
 	return state == UJOBS_CONNECTION_READY;
@@ -520,26 +520,26 @@ ujobs_connection_try(const UjobsConnectionPlan *plan, int timeout_ms, UjobsSinkE
 {
 	UjobsConnectionPlan own = *plan;
 	UjobsSinkOptions options = *plan->options;
-	UjobsWakePipe	bell;
-	UjobsConnection *volatile courier = NULL;
+	UjobsWakePipe pipe;
+	UjobsConnection *volatile connection = NULL;
 	volatile bool connected = false;
 
-	ujobs_wake_pipe_open(&bell);
+	ujobs_wake_pipe_open(&pipe);
 	PG_TRY();
 	{
 		options.check = true;
 		own.options = &options;
-		own.bell = bell.write_end;
-		courier = ujobs_connection_start(&own);
-		if (courier == NULL)
+		own.wake_end = pipe.write_end;
+		connection = ujobs_connection_start(&own);
+		if (connection == NULL)
 			snprintf(error->text, sizeof(error->text), "could not start a thread: %s", strerror(errno));
 		else
-			connected = await_connection(courier, &bell, timeout_ms, error);
+			connected = wait_for_connection(connection, &pipe, timeout_ms, error);
 	}
 	PG_FINALLY();
 	{
-		ujobs_connection_stop(courier);
-		ujobs_wake_pipe_close(&bell);
+		ujobs_connection_stop(connection);
+		ujobs_wake_pipe_close(&pipe);
 	}
 	PG_END_TRY();
 	return connected;

@@ -3,12 +3,11 @@
  *
  * A sink module's functions block: name look-up, TLS, a system that does not
  * answer.  The thread calls them and nothing else; the process (relay, or a
- * session that tries a sink) hands it parcels, gets them back with fates, and
- * waits for all its threads with one bell.  The thread never calls PostgreSQL
- * and blocks every signal.
+ * session that tries a sink) gives it batches, gets them back with fates, and
+ * waits for all its threads with one pipe (wake_pipe.h).  The thread never calls
+ * PostgreSQL and blocks every signal.
  *
- * A courier lives as long as its connection: once it is broken, its owner
- * stops it and starts another one when he thinks fit.
+ * Once it is broken, its owner stops it and starts another one, now or later.
  *
  * Every function here is the owner's; none of them blocks but stop and try.
  */
@@ -33,53 +32,53 @@ typedef enum UjobsConnectionState
 typedef struct UjobsConnectionPlan
 {
 	const UjobsSinkModule *module;
-	const UjobsSinkOptions *options;	/* copied; `stop` is the courier's own */
+	const UjobsSinkOptions *options;	/* copied; `stop` is the connection's own */
 	const char *queue;			/* whose jobs it takes; NULL: it publishes */
-	int			bell;			/* write end; rung when there is something new to see */
+	int			wake_end;		/* of a pipe; written to when something is new */
 } UjobsConnectionPlan;
 
 /* NULL with errno when there is no memory or no thread to be had. */
 extern UjobsConnection *ujobs_connection_start(const UjobsConnectionPlan *plan);
 
 /* error is set with BROKEN; may be NULL. */
-extern UjobsConnectionState ujobs_connection_state(UjobsConnection *courier, UjobsSinkError *error);
+extern UjobsConnectionState ujobs_connection_state(UjobsConnection *connection, UjobsSinkError *error);
 
 /* ---- publishing ---- */
 
-/* Takes the parcel over; sent after those before it. */
-extern void ujobs_connection_send(UjobsConnection *courier, UjobsSinkBatch *parcel);
+/* Takes the batch over; sent after those before it. */
+extern void ujobs_connection_send(UjobsConnection *connection, UjobsSinkBatch *batch);
 
 /*
- * A parcel that came back, in the order of sending, or NULL.  It is the
- * owner's again.  A broken courier gives all of them back, the unsent ones
+ * A batch that came back, in the order of sending, or NULL.  It is the
+ * owner's again.  A broken connection gives all of them back, the unsent ones
  * untried.
  */
-extern UjobsSinkBatch *ujobs_connection_collect(UjobsConnection *courier);
+extern UjobsSinkBatch *ujobs_connection_collect(UjobsConnection *connection);
 
 /* ---- taking ---- */
 
 /* At most so many at once from now on, 0: none. */
-extern void ujobs_connection_allow(UjobsConnection *courier, int max);
+extern void ujobs_connection_allow(UjobsConnection *connection, int max);
 
 /*
  * What was taken and waits for its verdicts (LEAVE until changed); 0: nothing.
  * The deliveries are the owner's until settle or stop.
  */
-extern int	ujobs_connection_taken(UjobsConnection *courier, UjobsSinkDelivery **deliveries);
-extern void ujobs_connection_settle(UjobsConnection *courier);
+extern int	ujobs_connection_taken(UjobsConnection *connection, UjobsSinkDelivery **deliveries);
+extern void ujobs_connection_settle(UjobsConnection *connection);
 
 /* ---- the end ---- */
 
 /*
- * Ends it, with what it still carries.  Waits half a second for the thread;
+ * Ends it, with what it still has.  Waits half a second for the thread;
  * one that hangs longer is left alone and ends by itself, or with the process.
  * NULL is allowed.
  */
-extern void ujobs_connection_stop(UjobsConnection *courier);
+extern void ujobs_connection_stop(UjobsConnection *connection);
 
 /*
  * Can a connection be made with these options?  For a session: waits at most
- * timeout_ms, ends on cancel.  The plan's bell is ignored.
+ * timeout_ms, ends on cancel.  The plan's wake_end is ignored.
  */
 extern bool ujobs_connection_try(const UjobsConnectionPlan *plan, int timeout_ms, UjobsSinkError *error);
 

@@ -37,34 +37,34 @@ take_zeroed(size_t n, size_t size)
 UjobsSinkBatch *
 ujobs_sink_batch_new(int capacity)
 {
-	UjobsSinkBatch *parcel = take_zeroed(1, sizeof(UjobsSinkBatch));
+	UjobsSinkBatch *batch = take_zeroed(1, sizeof(UjobsSinkBatch));
 
-	parcel->capacity = capacity;
-	parcel->messages = calloc(capacity, sizeof(UjobsSinkMessage));
-	parcel->rows = calloc(capacity, sizeof(int64));
-	parcel->attempts = calloc(capacity, sizeof(int));
-	if (parcel->messages == NULL || parcel->rows == NULL || parcel->attempts == NULL)
+	batch->capacity = capacity;
+	batch->messages = calloc(capacity, sizeof(UjobsSinkMessage));
+	batch->rows = calloc(capacity, sizeof(int64));
+	batch->attempts = calloc(capacity, sizeof(int));
+	if (batch->messages == NULL || batch->rows == NULL || batch->attempts == NULL)
 	{
-		ujobs_sink_batch_free(parcel);
+		ujobs_sink_batch_free(batch);
 		out_of_memory(capacity * sizeof(UjobsSinkMessage));
 	}
-	return parcel;
+	return batch;
 }
 
 UjobsSinkMessage *
-ujobs_sink_batch_add(UjobsSinkBatch *parcel, int64 row, int attempts)
+ujobs_sink_batch_add(UjobsSinkBatch *batch, int64 row, int attempts)
 {
-	Assert(parcel->n < parcel->capacity);
-	parcel->rows[parcel->n] = row;
-	parcel->attempts[parcel->n] = attempts;
-	return &parcel->messages[parcel->n++];
+	Assert(batch->n < batch->capacity);
+	batch->rows[batch->n] = row;
+	batch->attempts[batch->n] = attempts;
+	return &batch->messages[batch->n++];
 }
 
 static void *
-take_room(UjobsSinkBatch *parcel, size_t size)
+take_space(UjobsSinkBatch *batch, size_t size)
 {
-	UjobsSinkBatchBlock *block = parcel->blocks;
-	void	   *room;
+	UjobsSinkBatchBlock *block = batch->blocks;
+	void	   *space;
 
 	size = MAXALIGN(size);
 	if (block == NULL || block->size - block->used < size)
@@ -76,45 +76,45 @@ take_room(UjobsSinkBatch *parcel, size_t size)
 			out_of_memory(block_size);
 		block->size = block_size;
 		block->used = 0;
-		block->next = parcel->blocks;
-		parcel->blocks = block;
+		block->next = batch->blocks;
+		batch->blocks = block;
 	}
-	room = block->data + block->used;
+	space = block->data + block->used;
 	block->used += size;
-	return room;
+	return space;
 }
 
 char *
-ujobs_sink_batch_text(UjobsSinkBatch *parcel, const char *text, size_t size)
+ujobs_sink_batch_text(UjobsSinkBatch *batch, const char *text, size_t size)
 {
-	char	   *copy = take_room(parcel, size + 1);
+	char	   *copy = take_space(batch, size + 1);
 
 	memcpy(copy, text, size);
 	copy[size] = '\0';
-	parcel->bytes += size;
+	batch->bytes += size;
 	return copy;
 }
 
 UjobsSinkPair *
-ujobs_sink_batch_pairs(UjobsSinkBatch *parcel, int n)
+ujobs_sink_batch_pairs(UjobsSinkBatch *batch, int n)
 {
-	return take_room(parcel, n * sizeof(UjobsSinkPair));
+	return take_space(batch, n * sizeof(UjobsSinkPair));
 }
 
 void
-ujobs_sink_batch_free(UjobsSinkBatch *parcel)
+ujobs_sink_batch_free(UjobsSinkBatch *batch)
 {
-	if (parcel == NULL)
+	if (batch == NULL)
 		return;
-	while (parcel->blocks != NULL)
+	while (batch->blocks != NULL)
 	{
-		UjobsSinkBatchBlock *block = parcel->blocks;
+		UjobsSinkBatchBlock *block = batch->blocks;
 
-		parcel->blocks = block->next;
+		batch->blocks = block->next;
 		free(block);
 	}
-	free(parcel->messages);
-	free(parcel->rows);
-	free(parcel->attempts);
-	free(parcel);
+	free(batch->messages);
+	free(batch->rows);
+	free(batch->attempts);
+	free(batch);
 }

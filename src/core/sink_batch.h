@@ -1,7 +1,7 @@
 /*
  * sink_batch.h: messages on their way to another system, in memory that a thread may read.
  *
- * Filled by the process, carried by a courier (courier.h), given back with
+ * Filled by the process, sent by the thread of a connection (connection.h), given back with
  * the fate of each message.  Its memory is malloc's, and goes with it.
  */
 #ifndef UJOBS_CORE_SINK_BATCH_H
@@ -13,14 +13,14 @@
 
 typedef struct UjobsSinkBatch
 {
-	struct UjobsSinkBatch *next;	/* the courier's */
+	struct UjobsSinkBatch *next;	/* the connection's */
 	int			n;
 	int			capacity;
 	size_t		bytes;			/* of the texts */
 	UjobsSinkMessage *messages;
-	int64	   *rows;			/* the filler's: what each of them is */
-	int		   *attempts;		/* the filler's: tries that counted, before this one */
-	bool		broken;			/* the connection failed with it, or before it was its turn */
+	int64	   *rows;			/* the owner's: what each of them is */
+	int		   *attempts;		/* the owner's: tries that counted, before this one */
+	bool		broken;			/* the connection failed with it, or before it was sent */
 	struct UjobsSinkBatchBlock *blocks;
 } UjobsSinkBatch;
 
@@ -28,15 +28,15 @@ typedef struct UjobsSinkBatch
 extern UjobsSinkBatch *ujobs_sink_batch_new(int capacity);
 
 /* The next message, all zero but for row and attempts; only while n < capacity. */
-extern UjobsSinkMessage *ujobs_sink_batch_add(UjobsSinkBatch *parcel, int64 row, int attempts);
+extern UjobsSinkMessage *ujobs_sink_batch_add(UjobsSinkBatch *batch, int64 row, int attempts);
 
-/* A copy that lives as long as the parcel, NUL-terminated. */
-extern char *ujobs_sink_batch_text(UjobsSinkBatch *parcel, const char *text, size_t size);
+/* A copy that lives as long as the batch, NUL-terminated. */
+extern char *ujobs_sink_batch_text(UjobsSinkBatch *batch, const char *text, size_t size);
 
-/* Room for n pairs. */
-extern UjobsSinkPair *ujobs_sink_batch_pairs(UjobsSinkBatch *parcel, int n);
+/* Memory for n pairs. */
+extern UjobsSinkPair *ujobs_sink_batch_pairs(UjobsSinkBatch *batch, int n);
 
 /* NULL is allowed. */
-extern void ujobs_sink_batch_free(UjobsSinkBatch *parcel);
+extern void ujobs_sink_batch_free(UjobsSinkBatch *batch);
 
 #endif							/* UJOBS_CORE_SINK_BATCH_H */

@@ -2,7 +2,7 @@
  * sink_module.c: loads ujobs_KIND.so, and turns JSON options into pairs.
  *
  * A library that is not there is no error of the server's: it is a package
- * that nobody has installed.  So the load stands in a subtransaction and what
+ * that is not installed.  So the load is in a subtransaction and what
  * it raises becomes a reason.
  */
 #include "postgres.h"
@@ -107,6 +107,7 @@ ujobs_sink_module(const char *kind, char **reason)
 	const UjobsSinkModule *module;
 	const char *fault;
 
+	Assert(IsTransactionState());
 	if (number < 0)
 	{
 		*reason = psprintf("there is no such kind of sink: \"%s\"", kind);
@@ -318,14 +319,14 @@ ujobs_sink_module_options(const UjobsSinkFacts *facts, const volatile bool *stop
 	o->options = kept;
 	o->secrets = ujobs_sink_module_pairs(facts->secret, &o->n_secrets);
 	o->sink = to_utf8(facts->sink);
-	o->home = pstrdup(facts->home == NULL ? "" : facts->home);
+	o->store_id = pstrdup(facts->store_id == NULL ? "" : facts->store_id);
 	o->timeout_ms = timeout_ms(find(all, n, "timeout"));
 	o->allow_private = ujobs_guc_http_allow_private;
 	o->stop = stop;
 	return o;
 }
 
-/* A name that ends with a dot stands for all that begin with it. */
+/* A name that ends with a dot means all that begin with it. */
 static bool
 is_known(const char *const *names, const char *name)
 {

@@ -83,7 +83,7 @@ ujobs_option_is_stopped(const UjobsSinkOptions *options)
 	return options->stop != NULL && *options->stop;
 }
 
-/* Bytes of the UTF-8 character that stands there; 0 = that is none. */
+/* Bytes of the UTF-8 character at the text; 0 = that is none. */
 static size_t
 measure_character(const unsigned char *text)
 {

@@ -33,7 +33,7 @@ extern bool ujobs_option_is_stopped(const UjobsSinkOptions *options);
 extern bool ujobs_option_fail(UjobsSinkError *error,
 							  const char *format,...) __attribute__((format(printf, 2, 3)));
 
-/* Milliseconds of a clock that nobody sets. */
+/* Milliseconds of a clock that is never set. */
 extern int64_t ujobs_option_now(void);
 
 #endif							/* UJOBS_SINK_OPTION_H */

@@ -1,7 +1,7 @@
 /*
  * sink_http.c: the module of HTTP: a webhook for each message.
  *
- *   url        https://host[:port]/path, or http; {topic} behind the host stands for the topic
+ *   url        https://host[:port]/path, or http; {topic} behind the host is replaced by the topic
  *   timeout    of one request
  *   method     POST, PUT or PATCH
  *   headers    more headers, {"Name": "value"}
@@ -93,7 +93,7 @@ end_some(UjobsHttp *http, Batch *batch, UjobsSinkError *error)
 	}
 }
 
-/* Ends those that are on their way: nobody knows whether they arrived. */
+/* Ends those that are on their way: whether they arrived is unknown. */
 static void
 give_up(UjobsHttp *http)
 {
@@ -182,7 +182,7 @@ probe(UjobsHttp *http, UjobsSinkError *error)
 	ujobs_http_request_close(&request);
 	if (code == CURLE_OK)
 		return true;
-	/* A refused address is the messages' fate, unless somebody only asks. */
+	/* A refused address is the messages' fate, unless the sink is only checked. */
 	if (request.refused[0] == '\0' || http->options->check)
 		return false;
 	error->text[0] = '\0';

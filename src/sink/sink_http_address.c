@@ -1,8 +1,8 @@
 /*
  * sink_http_address.c: which addresses a webhook may not reach.
  *
- * Whoever may publish must not be able to speak to what stands behind the
- * server's firewall: the host itself, its networks, the metadata service of a
+ * A role that may publish must not be able to reach what is behind the server's
+ * firewall: the host itself, its networks, the metadata service of a
  * cloud.  The decision is about the address that is connected to, not about the
  * name, so that no name server can get around it.
  */

@@ -45,8 +45,8 @@ static size_t
 keep_body(char *bytes, size_t unit, size_t count, void *argument)
 {
 	UjobsHttpRequest *request = argument;
-	size_t		room = UJOBS_HTTP_BODY_SIZE - 1 - request->body_size;
-	size_t		kept = unit * count < room ? unit * count : room;
+	size_t		space = UJOBS_HTTP_BODY_SIZE - 1 - request->body_size;
+	size_t		kept = unit * count < space ? unit * count : space;
 
 	memcpy(request->body + request->body_size, bytes, kept);
 	request->body_size += kept;
@@ -208,7 +208,7 @@ ujobs_http_request_explain(UjobsHttpRequest *request, CURLcode code, UjobsSinkEr
 
 /* An answer with a status. */
 static void
-judge_status(UjobsHttpRequest *request, long status, UjobsSinkMessage *message)
+set_fate(UjobsHttpRequest *request, long status, UjobsSinkMessage *message)
 {
 	char	   *location = NULL;
 	curl_off_t	pause = 0;
@@ -269,7 +269,7 @@ ujobs_http_request_finish(UjobsHttpRequest *request, CURLcode code, UjobsSinkErr
 
 	curl_easy_getinfo(request->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && status > 0))
-		judge_status(request, status, message);
+		set_fate(request, status, message);
 	else
 	{
 		message->fate = request->refused[0] != '\0' ? UJOBS_SINK_REFUSED :

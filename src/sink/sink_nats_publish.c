@@ -26,7 +26,7 @@ typedef struct Publishing
 {
 	UjobsNats  *nats;
 	UjobsSinkMessage *messages;
-	bool	   *homeless;		/* of each message: no stream took it */
+	bool	   *unrouted;		/* of each message: no stream took it */
 	bool		shortage;		/* the server cannot take messages now */
 	UjobsSinkError *error;
 } Publishing;
@@ -130,7 +130,7 @@ answer(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 	int			code;
 
 	if (outcome == UJOBS_NATS_NO_RESPONDER)
-		publishing->homeless[i] = true;
+		publishing->unrouted[i] = true;
 	else if (outcome == UJOBS_NATS_DENIED)
 	{
 		message->fate = UJOBS_SINK_FAILED;
@@ -219,9 +219,9 @@ check_message(const UjobsNats *nats, UjobsSinkMessage *message)
 	return true;
 }
 
-/* Opens the streams of the homeless; false if none can be sent again. */
+/* Opens the streams of unrouted messages; false if none can be sent again. */
 static bool
-house(Publishing *publishing, int n)
+open_streams(Publishing *publishing, int n)
 {
 	bool		again = false;
 	int			i;
@@ -234,7 +234,7 @@ house(Publishing *publishing, int n)
 		UjobsSinkMessage *first = &publishing->messages[i];
 		UjobsSinkFate fate;
 
-		if (!publishing->homeless[i])
+		if (!publishing->unrouted[i])
 			continue;
 		subject_of(publishing->nats, first, subject);
 		fate = ujobs_nats_stream_open(publishing->nats, subject, first->is_job, &error);
@@ -243,9 +243,9 @@ house(Publishing *publishing, int n)
 		{
 			UjobsSinkMessage *message = &publishing->messages[j];
 
-			if (!publishing->homeless[j] || message->is_job != first->is_job || strcmp(message->topic, first->topic) != 0)
+			if (!publishing->unrouted[j] || message->is_job != first->is_job || strcmp(message->topic, first->topic) != 0)
 				continue;
-			publishing->homeless[j] = false;
+			publishing->unrouted[j] = false;
 			message->fate = fate;
 			message->error = error;
 		}
@@ -268,7 +268,7 @@ publish(Publishing *publishing, int n, UjobsSinkError *error)
 	{
 		if (!ujobs_nats_request_run(publishing->nats, &requests, error))
 			return false;
-	} while (house(publishing, n) && ++rounds < MOST_ROUNDS);
+	} while (open_streams(publishing, n) && ++rounds < MOST_ROUNDS);
 	return !publishing->shortage;
 }
 
@@ -281,8 +281,8 @@ ujobs_nats_publish(void *connection, UjobsSinkMessage *messages, int n, UjobsSin
 	int			i;
 
 	nats->deadline = ujobs_option_now() + nats->options->timeout_ms;
-	publishing.homeless = calloc(n + 1, sizeof(bool));
-	if (publishing.homeless == NULL)
+	publishing.unrouted = calloc(n + 1, sizeof(bool));
+	if (publishing.unrouted == NULL)
 		return ujobs_option_fail(error, "out of memory");
 	for (i = 0; i < n; i++)
 	{
@@ -292,10 +292,10 @@ ujobs_nats_publish(void *connection, UjobsSinkMessage *messages, int n, UjobsSin
 	good = publish(&publishing, n, error);
 	for (i = 0; good && i < n; i++)
 	{
-		if (!publishing.homeless[i] && messages[i].fate != UJOBS_SINK_UNTRIED)
+		if (!publishing.unrouted[i] && messages[i].fate != UJOBS_SINK_UNTRIED)
 			continue;
 		good = ujobs_option_fail(error, "no stream answers for subject \"%.200s\"", messages[i].topic);
 	}
-	free(publishing.homeless);
+	free(publishing.unrouted);
 	return good;
 }

@@ -9,7 +9,7 @@
  * gives away, because what lies here is lost to other stores until the
  * consumer's time for an acknowledgement is over.
  *
- * A message that is left is offered again after some seconds, to whoever asks
+ * A message that is left is offered again after some seconds, to the store that asks
  * then.  Of acknowledgements the last of a batch is confirmed: the server works
  * them off in their order.  If one is lost anyway, the claim holds.
  */
@@ -35,14 +35,14 @@
  * uuid owns the message too: its earlier acknowledgement, or its job, was lost.
  *
  * The stream forgets a claim after claimAge.  An answer that says neither "you"
- * nor "somebody else" is never taken for ownership.
+ * nor "another store" is never taken for ownership.
  */
 
 typedef struct Claiming
 {
 	UjobsNats  *nats;
 	UjobsSinkDelivery *deliveries;
-	bool	   *taken;			/* of each: somebody, maybe we, claimed it before */
+	bool	   *taken;			/* of each: a store, perhaps this one, claimed it before */
 	UjobsSinkError failure;
 } Claiming;
 
@@ -50,12 +50,12 @@ static natsMsg *
 compose_claim(void *context, int i, const char *reply)
 {
 	Claiming   *claiming = context;
-	const char *home = claiming->nats->options->home;
+	const char *store_id = claiming->nats->options->store_id;
 	char		subject[UJOBS_NATS_SUBJECT_SIZE];
 	natsMsg    *question = NULL;
 
 	ujobs_nats_subject_of_claim(claiming->nats, claiming->deliveries[i].id, subject);
-	if (natsMsg_Create(&question, subject, reply, home, (int) strlen(home)) == NATS_OK &&
+	if (natsMsg_Create(&question, subject, reply, store_id, (int) strlen(store_id)) == NATS_OK &&
 		natsMsgHeader_Set(question, "Nats-Expected-Last-Subject-Sequence", "0") == NATS_OK &&
 		natsMsgHeader_Set(question, "Nats-Expected-Stream", claiming->nats->claims) == NATS_OK)
 		return question;
@@ -104,14 +104,14 @@ static void
 answer_read(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 {
 	Claiming   *claiming = context;
-	const char *home = claiming->nats->options->home;
+	const char *store_id = claiming->nats->options->store_id;
 
 	if (outcome != UJOBS_NATS_ANSWERED)
 		ujobs_option_fail(&claiming->failure, "claims cannot be read from stream \"%s\"%s", claiming->nats->claims,
 						  outcome == UJOBS_NATS_DENIED ? ": the user may not" : "");
 	else
-		claiming->deliveries[i].ours = natsMsg_GetDataLength(reply) == (int) strlen(home) &&
-			memcmp(natsMsg_GetData(reply), home, strlen(home)) == 0;
+		claiming->deliveries[i].ours = natsMsg_GetDataLength(reply) == (int) strlen(store_id) &&
+			memcmp(natsMsg_GetData(reply), store_id, strlen(store_id)) == 0;
 }
 
 static bool

@@ -178,7 +178,7 @@ publish(void *connection, UjobsSinkMessage *messages, int n, UjobsSinkError *err
 #define DEFAULT_PORT "6379"
 #define DEFAULT_CLAIM_MS (24 * 3600 * INT64_C(1000))
 
-/* Copies what stands before end; false if it does not fit or holds a blank. */
+/* Copies the text before end; false if it does not fit or holds a blank. */
 static bool
 copy_part(char *part, size_t size, const char *begin, const char *end)
 {

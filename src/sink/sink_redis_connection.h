@@ -47,7 +47,7 @@ typedef struct UjobsRedis
 
 	/* What it takes, after subscribe. */
 	char	   *queue_key;		/* the stream */
-	char		pending[UJOBS_REDIS_ID_SIZE];	/* last entry seen of those this home has already; "" = all seen */
+	char		pending[UJOBS_REDIS_ID_SIZE];	/* last entry seen of those this store has already; "" = all seen */
 	char		idle[UJOBS_REDIS_ID_SIZE];		/* where XAUTOCLAIM goes on; "" = it went round */
 	int64_t		next_round;		/* when both begin anew */
 } UjobsRedis;

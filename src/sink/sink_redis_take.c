@@ -1,10 +1,10 @@
 /*
  * sink_redis_take.c: jobs out of the stream of a queue.
  *
- * Every store is a consumer of the group "ujobs", named by its home.  A take
+ * Every store is a consumer of the group "ujobs", named by its uuid.  A take
  * looks at three places, in this order:
  *
- * 1. what this home has already: given to it before it was restarted, left by
+ * 1. what this store has already: given to it before it was restarted, left by
  *    it, or handed over by another store (after subscribe and every few seconds);
  * 2. what some consumer has had for long without an end (as often);
  * 3. what is new, for which it waits.
@@ -143,9 +143,9 @@ list_entries(const redisReply *reply)
 /*
  * Which store a message belongs to.
  *
- * The key STREAM:claim:ID holds the home of the store that may make a job of
- * the message.  SET NX is the decision: the first one wins.  Whoever comes later
- * reads who that was.
+ * The key STREAM:claim:ID holds the uuid of the store that may make a job of
+ * the message.  SET NX is the decision: the first one wins.  A later one reads
+ * who that was.
  */
 
 static UjobsRedisEntry *
@@ -163,7 +163,7 @@ try_all(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int n, UjobsSinkError 
 		ujobs_redis_command_begin(redis, 6);
 		ujobs_redis_command_add(redis, "SET");
 		ujobs_redis_command_add(redis, entry_of(&deliveries[i])->claim);
-		ujobs_redis_command_add(redis, redis->options->home);
+		ujobs_redis_command_add(redis, redis->options->store_id);
 		ujobs_redis_command_add(redis, "NX");
 		ujobs_redis_command_add(redis, "PX");
 		ujobs_redis_command_add_number(redis, redis->claim_ms);
@@ -186,7 +186,7 @@ try_all(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int n, UjobsSinkError 
 	return true;
 }
 
-/* Whose are those that somebody has claimed before? */
+/* Whose are those that were claimed before? */
 static bool
 look_at_others(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int n, UjobsSinkError *error)
 {
@@ -207,7 +207,7 @@ look_at_others(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int n, UjobsSin
 			return false;
 		if (reply->type == REDIS_REPLY_STRING)
 		{
-			deliveries[i].ours = strcmp(reply->str, redis->options->home) == 0;
+			deliveries[i].ours = strcmp(reply->str, redis->options->store_id) == 0;
 			snprintf(entry->owner, sizeof(entry->owner), "%s", deliveries[i].ours ? "" : reply->str);
 		}
 		freeReplyObject(reply);
@@ -226,7 +226,7 @@ claim_all(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int n, UjobsSinkErro
 #define ROUND_MS 5000			/* between looks at 1. and 2. */
 #define IDLE_MS "30000"			/* how long is long */
 
-/* The group, and the stream if it is not there yet; all that stands in it is new. */
+/* The group, and the stream if it is not there yet; all that is in it is new. */
 static bool
 make_group(UjobsRedis *redis, UjobsSinkError *error)
 {
@@ -273,7 +273,7 @@ receive(UjobsRedis *redis, UjobsSinkError *error)
 		return reply;
 	if (ujobs_redis_wire_is_error(reply, "NOGROUP") || ujobs_redis_wire_is_error(reply, "UNBLOCKED"))
 	{
-		/* The server has lost its data, or somebody has deleted the stream. */
+		/* The server has lost its data, or the stream was deleted. */
 		make_group(redis, error);
 	}
 	else if (reply->type == REDIS_REPLY_ERROR)
@@ -282,7 +282,7 @@ receive(UjobsRedis *redis, UjobsSinkError *error)
 	return NULL;
 }
 
-/* XREADGROUP: of those this home has, behind an entry, or new ones (">"). */
+/* XREADGROUP: of those this store has, behind an entry, or new ones (">"). */
 static redisReply *
 read_group(UjobsRedis *redis, const char *from, int max, int wait_ms, UjobsSinkError *error)
 {
@@ -290,7 +290,7 @@ read_group(UjobsRedis *redis, const char *from, int max, int wait_ms, UjobsSinkE
 	ujobs_redis_command_add(redis, "XREADGROUP");
 	ujobs_redis_command_add(redis, "GROUP");
 	ujobs_redis_command_add(redis, UJOBS_REDIS_GROUP);
-	ujobs_redis_command_add(redis, redis->options->home);
+	ujobs_redis_command_add(redis, redis->options->store_id);
 	ujobs_redis_command_add(redis, "COUNT");
 	ujobs_redis_command_add_number(redis, max);
 	if (wait_ms > 0)
@@ -312,7 +312,7 @@ read_idle(UjobsRedis *redis, const char *from, int max, UjobsSinkError *error)
 	ujobs_redis_command_add(redis, "XAUTOCLAIM");
 	ujobs_redis_command_add(redis, redis->queue_key);
 	ujobs_redis_command_add(redis, UJOBS_REDIS_GROUP);
-	ujobs_redis_command_add(redis, redis->options->home);
+	ujobs_redis_command_add(redis, redis->options->store_id);
 	ujobs_redis_command_add(redis, IDLE_MS);
 	ujobs_redis_command_add(redis, from);
 	ujobs_redis_command_add(redis, "COUNT");
@@ -320,7 +320,7 @@ read_idle(UjobsRedis *redis, const char *from, int max, UjobsSinkError *error)
 	return receive(redis, error);
 }
 
-/* 1. What this home has. */
+/* 1. What this store has. */
 static int
 take_pending(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, UjobsSinkError *error)
 {
@@ -337,7 +337,7 @@ take_pending(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, UjobsSin
 	return n;
 }
 
-/* 2. What others, or this home, have had for long. */
+/* 2. What others, or this store, have had for long. */
 static int
 take_idle(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, UjobsSinkError *error)
 {

@@ -63,7 +63,7 @@ expect_name(UjobsRedis *redis)
 	return SSL_set_tlsext_host_name(redis->tls, host) == 1 && X509_VERIFY_PARAM_set1_host(verify, host, 0) == 1;
 }
 
-/* Nobody is at a terminal to be asked for a key's pass phrase. */
+/* There is no terminal on which to ask for a key's pass phrase. */
 static int
 no_pass_phrase(char *buffer, int size, int for_writing, void *argument)
 {

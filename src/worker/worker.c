@@ -114,9 +114,9 @@ ujobs_worker_wait(long timeout_ms)
 }
 
 void
-ujobs_worker_wait_pipe(UjobsWakePipe *bell, long timeout_ms)
+ujobs_worker_wait_pipe(UjobsWakePipe *pipe, long timeout_ms)
 {
-	ujobs_wake_pipe_wait(bell, timeout_ms);
+	ujobs_wake_pipe_wait(pipe, timeout_ms);
 	after_wait();
 }
 

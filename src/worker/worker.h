@@ -58,8 +58,8 @@ extern void ujobs_worker_settle_session(const char *application_name);
  */
 extern void ujobs_worker_wait(long timeout_ms);
 
-/* The same of a process with threads, which ring the bell. */
-extern void ujobs_worker_wait_pipe(UjobsWakePipe *bell, long timeout_ms);
+/* The same of a process with threads, which write to the pipe. */
+extern void ujobs_worker_wait_pipe(UjobsWakePipe *pipe, long timeout_ms);
 
 /* Milliseconds from now until then, rounded up; 0 when past; at most an hour. */
 extern long ujobs_worker_ms_until(TimestampTz then);

@@ -1,12 +1,13 @@
 /*
- * delivery.c: what became of a parcel, into rows.
+ * delivery.c: what became of a batch, into rows.
  *
  * A message that a system refuses for now is tried again after growing
  * pauses, and parked when it has used up its tries; one that it refuses for
- * good is parked at once.  Of a connection that failed no message is guilty.
+ * good is parked at once.  A connection that failed counts no attempt.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "common/pg_prng.h"
 #include "utils/timestamp.h"
 
@@ -27,14 +28,14 @@ next_try(int attempts, int retry_after_ms, TimestampTz now)
 }
 
 static UjobsOutboxFailure
-make_failure(const UjobsRelaySink *sink, const UjobsSinkBatch *parcel, int i, TimestampTz now)
+make_failure(const UjobsRelaySink *sink, const UjobsSinkBatch *batch, int i, TimestampTz now)
 {
-	const UjobsSinkMessage *message = &parcel->messages[i];
-	int			attempts = parcel->attempts[i] + 1;
+	const UjobsSinkMessage *message = &batch->messages[i];
+	int			attempts = batch->attempts[i] + 1;
 	bool		for_good = message->fate == UJOBS_SINK_REFUSED || attempts >= sink->attempts;
 
 	return (UjobsOutboxFailure) {
-		.id = parcel->rows[i],
+		.id = batch->rows[i],
 		.attempts = attempts,
 		.due_at = next_try(attempts, message->retry_after_ms, now),
 		.parked = for_good,
@@ -78,23 +79,24 @@ record_failures(const UjobsRelaySink *sink, const UjobsOutboxFailure *failures, 
 }
 
 TimestampTz
-ujobs_delivery_record(const UjobsRelaySink *sink, const UjobsSinkBatch *parcel, TimestampTz now)
+ujobs_delivery_record(const UjobsRelaySink *sink, const UjobsSinkBatch *batch, TimestampTz now)
 {
-	int64	   *delivered = palloc(parcel->n * sizeof(int64));
-	UjobsOutboxFailure *failures = palloc(parcel->n * sizeof(UjobsOutboxFailure));
+	int64	   *delivered = palloc(batch->n * sizeof(int64));
+	UjobsOutboxFailure *failures = palloc(batch->n * sizeof(UjobsOutboxFailure));
 	int			n_delivered = 0;
 	int			n_failures = 0;
 
-	for (int i = 0; i < parcel->n; i++)
+	Assert(IsTransactionState());
+	for (int i = 0; i < batch->n; i++)
 	{
-		switch (parcel->messages[i].fate)
+		switch (batch->messages[i].fate)
 		{
 			case UJOBS_SINK_DELIVERED:
-				delivered[n_delivered++] = parcel->rows[i];
+				delivered[n_delivered++] = batch->rows[i];
 				break;
 			case UJOBS_SINK_FAILED:
 			case UJOBS_SINK_REFUSED:
-				failures[n_failures++] = make_failure(sink, parcel, i, now);
+				failures[n_failures++] = make_failure(sink, batch, i, now);
 				break;
 			case UJOBS_SINK_UNTRIED:
 			case UJOBS_SINK_BROKEN:

@@ -1,5 +1,5 @@
 /*
- * delivery.h: what became of a parcel, into rows.
+ * delivery.h: what became of a batch, into rows.
  */
 #ifndef UJOBS_WORKER_RELAY_DELIVERY_H
 #define UJOBS_WORKER_RELAY_DELIVERY_H
@@ -10,6 +10,6 @@
  * In the caller's transaction and memory.  What is unknown stays as it is, and
  * is sent again.  Returns when the first of those that failed is due again.
  */
-extern TimestampTz ujobs_delivery_record(const UjobsRelaySink *sink, const UjobsSinkBatch *parcel, TimestampTz now);
+extern TimestampTz ujobs_delivery_record(const UjobsRelaySink *sink, const UjobsSinkBatch *batch, TimestampTz now);
 
 #endif							/* UJOBS_WORKER_RELAY_DELIVERY_H */
