@@ -3,7 +3,7 @@
  * on a broker: set_queue_driver, consume_queue.
  *
  * All of it is a superuser's: a sink is a connection that the server opens to
- * where somebody says.  A secret goes in and never comes out.
+ * any address.  A secret goes in and never comes out.
  */
 #include "postgres.h"
 
@@ -114,7 +114,7 @@ check_url(const char *kind, Jsonb *options)
 		length = strcspn(at, "/?#,@");
 		if (at[length] == '@' && (strcmp(kind, "redis") != 0 || memchr(at, ':', length) != NULL))
 			ujobs_options_refuse("url", "There is a password or a token in it.",
-								 "Leave it out and give it to ujobs.set_sink_secret, which shows it to nobody.");
+								 "Leave it out and give it to ujobs.set_sink_secret, which never shows it.");
 	}
 }
 
@@ -250,7 +250,7 @@ store(UjobsSink *asked, bool replace)
 }
 
 static void
-settle_home(void)
+settle_store_identity(void)
 {
 	UjobsIdentity identity;
 
@@ -297,7 +297,7 @@ ujobs_sql_define_sink(PG_FUNCTION_ARGS)
 	asked.options = without_check(asked.options);
 
 	module = module_required(asked.kind);
-	settle_home();
+	settle_store_identity();
 	stored = ujobs_sink_find(asked.name, false);
 	facts.sink = asked.name;
 	facts.store_id = ujobs_store_identity_uuid();

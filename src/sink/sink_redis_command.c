@@ -15,10 +15,10 @@
 static void
 put(UjobsRedis *redis, const char *bytes, size_t size)
 {
-	if (redis->out_room - redis->out_size < size)
+	if (redis->out_capacity - redis->out_size < size)
 	{
-		size_t		room = (redis->out_size + size) * 2 + 4096;
-		char	   *out = realloc(redis->out, room);
+		size_t		capacity = (redis->out_size + size) * 2 + 4096;
+		char	   *out = realloc(redis->out, capacity);
 
 		if (out == NULL)
 		{
@@ -26,7 +26,7 @@ put(UjobsRedis *redis, const char *bytes, size_t size)
 			return;
 		}
 		redis->out = out;
-		redis->out_room = room;
+		redis->out_capacity = capacity;
 	}
 	memcpy(redis->out + redis->out_size, bytes, size);
 	redis->out_size += size;

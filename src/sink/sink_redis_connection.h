@@ -12,7 +12,7 @@
 /* The consumer group of every store. */
 #define UJOBS_REDIS_GROUP "ujobs"
 
-/* Room for the id of an entry, two numbers of 64 bits. */
+/* Size of the id of an entry, two numbers of 64 bits. */
 #define UJOBS_REDIS_ID_SIZE 48
 
 /* Where the server is: the parts of a url. */
@@ -41,7 +41,7 @@ typedef struct UjobsRedis
 	redisReader *reader;		/* bytes that came, and replies made of them */
 	char	   *out;			/* commands: those before sent are gone */
 	size_t		out_size;
-	size_t		out_room;
+	size_t		out_capacity;
 	size_t		out_sent;
 	bool		out_failed;		/* no memory for a command */
 

@@ -434,7 +434,7 @@ add_stored(UjobsRedis *redis, const char *command, const char *group, UjobsSinkD
 
 /* Gives each that is not ours to the consumer whose it is; the number of commands. */
 static int
-hand_over(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int n)
+transfer(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int n)
 {
 	int			replies = 0;
 
@@ -459,7 +459,7 @@ ujobs_redis_take_settle(void *connection, UjobsSinkDelivery *deliveries, int n, 
 	bool		any = false;
 
 	redis->deadline = ujobs_option_now() + redis->options->timeout_ms;
-	replies = hand_over(redis, deliveries, n);
+	replies = transfer(redis, deliveries, n);
 	for (int i = 0; i < n; i++)
 		any = any || deliveries[i].verdict == UJOBS_SINK_DONE;
 	if (any)
