@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define UJOBS_SINK_VERSION 1
 #define UJOBS_SINK_ENTRY "ujobs_sink_module"
@@ -37,6 +38,18 @@ typedef struct UjobsSinkPair
 	const char *name;
 	const char *value;
 } UjobsSinkPair;
+
+/* The value of the pair of that name, or NULL. */
+static inline const char *
+ujobs_sink_pair_find(const UjobsSinkPair *pairs, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (strcmp(pairs[i].name, name) == 0)
+			return pairs[i].value;
+	}
+	return NULL;
+}
 
 /* How to reach the system.  Valid as long as the connection is. */
 typedef struct UjobsSinkOptions

@@ -9,6 +9,9 @@
 /* Marks the one function that the server looks up. */
 #define UJOBS_SINK_EXPORT __attribute__((visibility("default")))
 
+/* That function, in each module; see UJOBS_SINK_ENTRY. */
+extern UJOBS_SINK_EXPORT const UjobsSinkModule *ujobs_sink_module(void);
+
 /* The option of that name, or NULL. */
 extern const char *ujobs_option_find(const UjobsSinkOptions *options, const char *name);
 

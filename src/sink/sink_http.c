@@ -344,8 +344,6 @@ static const UjobsSinkModule module = {
 	.disconnect = disconnect
 };
 
-UJOBS_SINK_EXPORT const UjobsSinkModule *ujobs_sink_module(void);
-
 UJOBS_SINK_EXPORT const UjobsSinkModule *
 ujobs_sink_module(void)
 {

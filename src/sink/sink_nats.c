@@ -250,8 +250,6 @@ static const UjobsSinkModule module = {
 	.disconnect = nats_disconnect
 };
 
-UJOBS_SINK_EXPORT const UjobsSinkModule *ujobs_sink_module(void);
-
 UJOBS_SINK_EXPORT const UjobsSinkModule *
 ujobs_sink_module(void)
 {
