@@ -1,4 +1,4 @@
--- The two schemas: ujobs is the contract, ujobs_internal is nobody's promise.
+-- The two schemas: ujobs is the contract, ujobs_internal is not part of it.
 \echo Use "CREATE EXTENSION ujobs" to load this file. \quit
 
 create schema ujobs;

@@ -19,7 +19,7 @@ create table ujobs_internal.sink_secret (
 );
 
 -- How a sink stands, as the relay last saw it.  last_error is NULL while it can
--- be reached.  A table of its own, so that nobody who defines a sink waits for
+-- be reached.  A table of its own, so that a session that defines a sink does not wait for
 -- the relay, or the relay for him.
 create table ujobs_internal.sink_status (
     sink_id int primary key,

@@ -95,7 +95,7 @@ comment on function ujobs.enqueue_as(jsonb, text, jsonb, timestamptz, interval, 
 'Enqueues one job on behalf of an actor of the application.
 
 Arguments: as ujobs.enqueue, after
-  actor  a JSON object (NULL: nobody): its orgId is the tenant and its id is enqueued_by, unless the arguments say otherwise; orgId '''' is no tenant. Attribution, never authority.
+  actor  a JSON object (NULL: none): its orgId is the tenant and its id is enqueued_by, unless the arguments say otherwise; orgId '''' is no tenant. Attribution, never authority.
 
 Errors: as ujobs.enqueue; UJ003 also when the actor is not an object, or its orgId or id is an object or an array.
 

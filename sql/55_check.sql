@@ -73,7 +73,7 @@ begin atomic
     union all
     select 'job_lease',
            pg_catalog.format('job %s is leased, but %s', j.id,
-                             case when l.job_id is null then 'nobody has a lease of it, so it would never end'
+                             case when l.job_id is null then 'it has no lease, so it would never end'
                                   else pg_catalog.format('its lease ends at %s', l.visible_at) end)
       from ujobs_internal.job j
       left join ujobs_internal.lease l on l.job_id = j.id

@@ -111,7 +111,7 @@ $$Enqueues every entry of a task now, as you and with the jobs' own keys, so a j
 Errors: 42704 no such task; 42501 you are not a member of its owner, or may not enqueue a job; those of ujobs.enqueue.
 Example: SELECT * FROM ujobs.enqueue_task('nightly');$$;
 
--- The handler of "task:..." jobs.  Whoever calls it must be a member of the
+-- The handler of "task:..." jobs.  Its caller must be a member of the
 -- task's owner, and gets no more than ujobs.enqueue would allow.
 create function ujobs.run_task(input jsonb) returns jsonb
     language sql volatile

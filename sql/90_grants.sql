@@ -33,7 +33,7 @@ revoke execute on function ujobs.retry_outbox from public;
 revoke execute on function ujobs.skip_outbox from public;
 revoke execute on function ujobs.skip_inbox from public;
 
--- A superuser's, whoever else is granted them.
+-- For superusers, and roles that are granted them.
 revoke execute on function ujobs.define_sink from public;
 revoke execute on function ujobs.set_sink_secret from public;
 revoke execute on function ujobs.drop_sink from public;
@@ -43,7 +43,7 @@ revoke execute on function ujobs.consume_queue from public;
 -- publish_event and publish stay with PUBLIC, because every running job may
 -- call them; they look for a grant to a role by themselves (docs/decisions/005).
 
--- Looking in is for everybody: the views decide by row.  Nobody has USAGE on
+-- Views and inspection functions are for all roles: the views decide by row.  No role has USAGE on
 -- schema ujobs_internal, so what the views call there cannot be named.
 grant select on ujobs.jobs, ujobs.steps, ujobs.events, ujobs.queues, ujobs.dead_letters, ujobs.definitions,
                 ujobs.tasks, ujobs.workers, ujobs.error_codes, ujobs.outbox, ujobs.sinks, ujobs.inbox to public;

@@ -3,7 +3,7 @@
  *
  * The row changes in the caller's transaction and the engine follows at its
  * commit.  A job may move while a call waits for its row (it completes, or
- * somebody else cancels or retries it), so each call locates the job, tries,
+ * another session cancels or retries it), so each call locates the job, tries,
  * and locates it again when it was not where it had been seen.
  */
 #include "postgres.h"
@@ -20,7 +20,7 @@
 #include "core/slot.h"
 #include "model/state.h"
 #include "run/current.h"
-#include "store/announce.h"
+#include "store/row.h"
 #include "store/control_store.h"
 #include "store/definition_store.h"
 #include "store/history_store.h"
@@ -155,7 +155,7 @@ cancel(int64 id, const char *reason, const UjobsIdentity *identity)
 		UjobsWhere	where;
 		const UjobsDefinition *definition = locate_for(id, identity, &where);
 		UjobsCancellation c;
-		bool		awaited;
+		bool		waited_for;
 
 		if (!where.live)
 			raise_ended(id, where.state);
@@ -165,7 +165,7 @@ cancel(int64 id, const char *reason, const UjobsIdentity *identity)
 		announce_gone(id, where.definition_id);
 		if (where.state == UJOBS_STATE_LEASED)
 			ujobs_lease_forget(id);
-		return c.keep || ujobs_job_awaited(&id, 1, &awaited) > 0 ? -1 : c.slot;
+		return c.keep || ujobs_job_awaited(&id, 1, &waited_for) > 0 ? -1 : c.slot;
 	}
 }
 
@@ -264,7 +264,7 @@ announce_restarted(int64 id, int32 definition_id, const UjobsRestarted *restarte
 		.priority = restarted->priority
 	};
 
-	ujobs_job_announce(&job, now);
+	ujobs_row_announce(&job, now);
 }
 
 static void

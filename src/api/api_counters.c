@@ -40,36 +40,36 @@ put_sample(ReturnSetInfo *rsinfo, const char *queue, const char *name, const cha
 }
 
 static const char *
-shown_name(UjobsQueueCounter *tally)
+shown_name(UjobsQueueCounter *counter)
 {
-	return tally->queue[0] == '\0' ? UJOBS_COUNTER_OTHERS : tally->queue;
+	return counter->queue[0] == '\0' ? UJOBS_COUNTER_OTHERS : counter->queue;
 }
 
 /* Not atomic over the four, which grow meanwhile. */
 static bool
-is_empty(UjobsQueueCounter *tally)
+is_empty(UjobsQueueCounter *counter)
 {
 	for (int i = 0; i < UJOBS_COUNTER_OUTCOMES; i++)
 	{
-		if (pg_atomic_read_u64(&tally->outcome[i]) > 0)
+		if (pg_atomic_read_u64(&counter->outcome[i]) > 0)
 			return false;
 	}
 	return true;
 }
 
 static void
-put_outcomes(ReturnSetInfo *rsinfo, UjobsQueueCounter *tally)
+put_outcomes(ReturnSetInfo *rsinfo, UjobsQueueCounter *counter)
 {
 	for (int i = 0; i < UJOBS_COUNTER_OUTCOMES; i++)
-		put_sample(rsinfo, shown_name(tally), "ujobs_jobs_total", outcomes[i],
-				   (double) pg_atomic_read_u64(&tally->outcome[i]));
+		put_sample(rsinfo, shown_name(counter), "ujobs_jobs_total", outcomes[i],
+				   (double) pg_atomic_read_u64(&counter->outcome[i]));
 }
 
 static void
-put_histogram(ReturnSetInfo *rsinfo, UjobsQueueCounter *tally, const char *name, UjobsQueueCounterHistogram *h)
+put_histogram(ReturnSetInfo *rsinfo, UjobsQueueCounter *counter, const char *name, UjobsQueueCounterHistogram *h)
 {
 	const int64 *bounds = ujobs_queue_counter_bounds();
-	const char *queue = shown_name(tally);
+	const char *queue = shown_name(counter);
 	uint64		count = 0;
 
 	for (int i = 0; i < UJOBS_COUNTER_BUCKETS; i++)
@@ -90,17 +90,17 @@ Datum
 ujobs_sql_counters(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	UjobsQueueCounter *tally[UJOBS_COUNTER_QUEUES + 1];
-	int			n = ujobs_queue_counter_entries(tally);
+	UjobsQueueCounter *counter[UJOBS_COUNTER_QUEUES + 1];
+	int			n = ujobs_queue_counter_entries(counter);
 
 	InitMaterializedSRF(fcinfo, 0);
-	if (n > 0 && is_empty(tally[n - 1]))
+	if (n > 0 && is_empty(counter[n - 1]))
 		n--;					/* every queue has its own entry */
 	for (int i = 0; i < n; i++)
-		put_outcomes(rsinfo, tally[i]);
+		put_outcomes(rsinfo, counter[i]);
 	for (int i = 0; i < n; i++)
-		put_histogram(rsinfo, tally[i], "ujobs_job_wait_seconds", &tally[i]->wait);
+		put_histogram(rsinfo, counter[i], "ujobs_job_wait_seconds", &counter[i]->wait);
 	for (int i = 0; i < n; i++)
-		put_histogram(rsinfo, tally[i], "ujobs_job_run_seconds", &tally[i]->run);
+		put_histogram(rsinfo, counter[i], "ujobs_job_run_seconds", &counter[i]->run);
 	return (Datum) 0;
 }

@@ -10,7 +10,7 @@
 #include "utils/tuplestore.h"
 
 #include "core/error.h"
-#include "core/in_job.h"
+#include "run/current.h"
 #include "run/drain.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_drain);
@@ -38,11 +38,11 @@ max_argument(FunctionCallInfo fcinfo, int number)
 static void
 refuse_nested(void)
 {
-	if (ujobs_in_job_job())
+	if (ujobs_current_in_handler())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("ujobs.drain() cannot run inside a job"),
-				 errhint("What a handler enqueues is run by whoever runs the handler.")));
+				 errhint("What a handler enqueues is run by the process that runs the handler.")));
 }
 
 static const char *

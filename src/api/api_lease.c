@@ -14,7 +14,7 @@
 #include "api/api_lease.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "run/outside.h"
+#include "run/external.h"
 #include "store/definition_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_ack);
@@ -94,7 +94,7 @@ ujobs_lease_mine(FunctionCallInfo fcinfo, const char *function, UjobsLease *leas
 	PreventCommandIfReadOnly(function);
 	id = PG_GETARG_INT64(0);
 	lease->lease = PG_GETARG_INT64(1);
-	/* Before the lock: nobody else may wait for a stranger. */
+	/* Before the lock: no other session is to wait for one without the right. */
 	definition_id = ujobs_lease_definition(id);
 	if (definition_id == 0)
 		return NULL;
@@ -141,7 +141,7 @@ ujobs_sql_ack(PG_FUNCTION_ARGS)
 
 	if (job == NULL)
 		PG_RETURN_BOOL(was_acked(PG_GETARG_INT64(0), PG_GETARG_INT64(1)));
-	ujobs_outside_done(job, PG_GETARG_INT64(1), PG_ARGISNULL(2) ? NULL : PG_GETARG_JSONB_P(2));
+	ujobs_external_done(job, PG_GETARG_INT64(1), PG_ARGISNULL(2) ? NULL : PG_GETARG_JSONB_P(2));
 	PG_RETURN_BOOL(true);
 }
 
@@ -183,7 +183,7 @@ ujobs_sql_nack(PG_FUNCTION_ARGS)
 	nack.park = PG_GETARG_BOOL(5);
 	nack.dead_letter = dead_letter_argument(fcinfo, 6);
 	refuse_contradiction(&nack);
-	PG_RETURN_TEXT_P(cstring_to_text(ujobs_outside_nack(ujobs_lease_require_mine(fcinfo, "ujobs.nack()", &lease),
+	PG_RETURN_TEXT_P(cstring_to_text(ujobs_external_nack(ujobs_lease_require_mine(fcinfo, "ujobs.nack()", &lease),
 														&nack)));
 }
 

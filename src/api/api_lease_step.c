@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "run/outside.h"
+#include "run/external_step.h"
 #include "run/step.h"
 #include "run/step_wait.h"
 
@@ -45,7 +45,7 @@ ujobs_sql_step_get(PG_FUNCTION_ARGS)
 	UjobsJob   *job = ujobs_lease_require_mine(fcinfo, "ujobs.step_get()", &lease);
 	Jsonb	   *output;
 
-	(void) ujobs_outside_step_get(job, text_argument(fcinfo, 2), &output);
+	(void) ujobs_external_step_get(job, text_argument(fcinfo, 2), &output);
 	if (output == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_JSONB_P(output);
@@ -63,7 +63,7 @@ ujobs_sql_step_put(PG_FUNCTION_ARGS)
 		output = DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum("null")));
 	else
 		output = PG_GETARG_JSONB_P(3);
-	ujobs_outside_step_put(job, text_argument(fcinfo, 2), output);
+	ujobs_external_step_put(job, text_argument(fcinfo, 2), output);
 	PG_RETURN_VOID();
 }
 
@@ -75,7 +75,7 @@ ujobs_sql_step_suspend(PG_FUNCTION_ARGS)
 	UjobsLease	lease;
 	UjobsJob   *job = ujobs_lease_require_mine(fcinfo, "ujobs.step_suspend()", &lease);
 
-	if (!ujobs_outside_step_suspend(job, text_argument(fcinfo, 2), &wake_at))
+	if (!ujobs_external_step_suspend(job, text_argument(fcinfo, 2), &wake_at))
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(wake_at);
 }
@@ -99,7 +99,7 @@ ujobs_sql_step_await(PG_FUNCTION_ARGS)
 	UjobsLease	lease;
 	UjobsStep	wait = {0};
 	UjobsJob   *job;
-	UjobsOutsideWait outcome;
+	UjobsExternalWait outcome;
 	Jsonb	   *payload;
 
 	ujobs_lease_require(fcinfo, 3, "event");
@@ -108,6 +108,6 @@ ujobs_sql_step_await(PG_FUNCTION_ARGS)
 	wait.wake_at = PG_ARGISNULL(5) ? DT_NOEND : instant_argument(fcinfo, 5, "timeout");
 	ujobs_step_wait_check_event(wait.event, wait.match);
 	job = ujobs_lease_require_mine(fcinfo, "ujobs.step_await()", &lease);
-	outcome = ujobs_outside_step_await(job, text_argument(fcinfo, 2), &wait, &payload);
+	outcome = ujobs_external_step_await(job, text_argument(fcinfo, 2), &wait, &payload);
 	PG_RETURN_JSONB_P(answer(state[outcome], payload));
 }

@@ -1,7 +1,7 @@
 /*
  * api_task.c: define_task and what is done with tasks.
  *
- * A task belongs to whoever defined it: members of that role and superusers
+ * A task belongs to the role that defined it: members of that role and superusers
  * change it.  One with an enqueue_fn has a job definition beside it, of the
  * same owner, whose jobs call the function: one job an occurrence, with
  * history and retries like any other (docs/decisions/009).
@@ -22,7 +22,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "model/retry.h"
-#include "run/entry.h"
+#include "run/rule.h"
 #include "run/fire.h"
 #include "run/timetable.h"
 #include "store/definition_store.h"
@@ -41,7 +41,7 @@ PG_FUNCTION_INFO_V1(ujobs_sql_fire_due_tasks);
 
 /* ---- the options ---- */
 
-/* As whom the task enqueues: whoever changes it does not become its owner. */
+/* The role as which the task enqueues: a role that changes it does not become its owner. */
 static Oid
 role_of(const UjobsTask *task)
 {
@@ -69,9 +69,9 @@ check_entries(const char *task, Oid role, const UjobsTaskEntry *entries, int n)
 					 errmsg("permission denied for job \"%s\"", definition->name),
 					 name != NULL ? errdetail("The task enqueues as role \"%s\".", name) : 0,
 					 errhint("The owner can grant it with ujobs.grant_enqueue.")));
-		ujobs_entry_check(definition, entries[i].input);
-		(void) ujobs_entry_tenant(definition, entries[i].input);
-		(void) ujobs_task_key(task, ujobs_clock_now(), ujobs_entry_key(definition, entries[i].input));
+		ujobs_rule_check_input(definition, entries[i].input);
+		(void) ujobs_rule_tenant(definition, entries[i].input);
+		(void) ujobs_task_key(task, ujobs_clock_now(), ujobs_rule_key(definition, entries[i].input));
 	}
 }
 
@@ -351,7 +351,7 @@ ujobs_sql_define_task(PG_FUNCTION_ARGS)
 	if (store(&task, !PG_ARGISNULL(9) && PG_GETARG_BOOL(9), &had_function))
 		ujobs_task_note_changed();
 	if (task.enqueue_fn != NULL)
-		define_function_job(&task); /* also when somebody dropped it */
+		define_function_job(&task); /* also when it was dropped */
 	else if (had_function)
 		ujobs_define_drop_forced(ujobs_task_job_name(task.name));
 	PG_RETURN_DATUM(describe(task.name));
@@ -451,7 +451,7 @@ Datum
 ujobs_sql_task_key(PG_FUNCTION_ARGS)
 {
 	const UjobsDefinition *definition = ujobs_define_find(text_to_cstring(PG_GETARG_TEXT_PP(2)));
-	char	   *key = ujobs_entry_key(definition, PG_GETARG_JSONB_P(3));
+	char	   *key = ujobs_rule_key(definition, PG_GETARG_JSONB_P(3));
 
 	PG_RETURN_TEXT_P(cstring_to_text(ujobs_task_key(text_to_cstring(PG_GETARG_TEXT_PP(0)),
 													PG_GETARG_TIMESTAMPTZ(1), key)));
@@ -474,7 +474,7 @@ ujobs_sql_next_run(PG_FUNCTION_ARGS)
 
 /* ---- a round by hand ---- */
 
-/* One round of the scheduler in this session and at this session's clock, whoever else is at it. */
+/* One round of the scheduler in this session and at this session's clock, beside any other scheduler. */
 Datum
 ujobs_sql_fire_due_tasks(PG_FUNCTION_ARGS)
 {

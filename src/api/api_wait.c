@@ -3,7 +3,7 @@
  *
  * Each look takes a fresh snapshot, so it sees the end of a job that began
  * after the call.  That needs READ COMMITTED, and a job that the caller's own
- * transaction has not written: nobody could end that one before the commit.
+ * transaction has not written: no process could end that one before the commit.
  */
 #include "postgres.h"
 

@@ -61,7 +61,7 @@ check_wanted(void)
 				 errhint("Add it to ujobs.databases and reload; a name with capitals stands there in double quotes.")));
 }
 
-/* Whoever accepts a new home should know what begins with it. */
+/* The role that accepts a restored store is told what begins with it. */
 static void
 warn_moved(Oid old_home)
 {

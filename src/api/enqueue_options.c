@@ -18,7 +18,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/guc.h"
-#include "core/in_job.h"
+#include "run/current.h"
 #include "model/json_schema.h"
 #include "model/template.h"
 #include "model/traceparent.h"
@@ -74,7 +74,7 @@ static void
 transaction_required(void)
 {
 	if (ujobs_guc_outbox_mode != UJOBS_OUTBOX_REQUIRED ||
-		IsTransactionBlock() || IsSubTransaction() || ujobs_in_job_job())
+		IsTransactionBlock() || IsSubTransaction() || ujobs_current_in_handler())
 		return;
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(OUTBOX_NO_TX)),

@@ -18,7 +18,7 @@
 #include "utils/syscache.h"
 
 #include "api/inside_grant.h"
-#include "core/in_job.h"
+#include "run/current.h"
 
 static bool
 acl_grants(Acl *acl, Oid role)
@@ -57,7 +57,7 @@ is_granted(Oid function, Oid role)
 void
 ujobs_in_job_grant_required(FunctionCallInfo fcinfo, const char *function)
 {
-	if (ujobs_in_job_job() || is_granted(fcinfo->flinfo->fn_oid, GetUserId()))
+	if (ujobs_current_in_handler() || is_granted(fcinfo->flinfo->fn_oid, GetUserId()))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

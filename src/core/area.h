@@ -2,7 +2,7 @@
  * area.h: what the memory of one database holds, UjobsArea.
  *
  * A pinned dynamic segment that the database's dispatcher makes.  Layout only:
- * each part has a file of functions (wakeup, claim, tally, awaited, flight,
+ * each part has a file of functions (wakeup, claim, queue_counters, waited_for, in_flight,
  * slot for the rings), which alone takes the part's lock.
  *
  * Everything here is a hint or a process's own state: after a crash it is
@@ -37,7 +37,7 @@ typedef enum UjobsHintKind
 	UJOBS_HINT_CONFIG,			/* start_workers, stop_workers */
 	UJOBS_HINT_EVENT,			/* an event was published: id is the event's */
 	UJOBS_HINT_WAIT,			/* the job is suspended at a wait */
-	UJOBS_HINT_ENDED			/* the job ended, and may be awaited */
+	UJOBS_HINT_ENDED			/* the job ended, and may be waited for */
 } UjobsHintKind;
 
 typedef struct UjobsHint
@@ -63,7 +63,7 @@ typedef struct UjobsTicket
 	TimestampTz begun;			/* UJOBS_TICKET_RATED only: when its job began, 0 = not yet */
 } UjobsTicket;
 
-/* ---- queue counters (tally.h) ---- */
+/* ---- queue counters (queue_counters.h) ---- */
 
 #define UJOBS_COUNTER_QUEUES 64
 #define UJOBS_COUNTER_NAME 64		/* bytes, with the end */
@@ -103,7 +103,7 @@ typedef struct UjobsQueueCounterTable
 	UjobsQueueCounter	entry[UJOBS_COUNTER_QUEUES + 1];	/* the last: all other queues */
 } UjobsQueueCounterTable;
 
-/* ---- jobs that others wait for (awaited.h) ---- */
+/* ---- jobs that others wait for (waited_for.h) ---- */
 
 #define UJOBS_WAITED_FOR_BITS 65536
 #define UJOBS_WAITED_FOR_WORDS (UJOBS_WAITED_FOR_BITS / 32)
@@ -174,7 +174,7 @@ typedef struct UjobsClaims
 	UjobsClaim	claim[UJOBS_MAX_CLAIMS];
 } UjobsClaims;
 
-/* ---- messages on their way (flight.h) ---- */
+/* ---- messages on their way (in_flight.h) ---- */
 
 #define UJOBS_IN_FLIGHT_SINKS 16		/* sinks that are shown */
 #define UJOBS_IN_FLIGHT_MESSAGES 1024	/* of each */
@@ -196,7 +196,7 @@ typedef struct UjobsWaiter
 } UjobsWaiter;
 
 /*
- * How a limit that somebody holds units of stands, for those who ask why a job
+ * How a limit of which units are held stands, for ujobs.why: why a job
  * waits: as many as tenants whose jobs the dispatcher knows.  The dispatcher
  * alone writes; readers take a glance without a lock.
  */

@@ -13,7 +13,7 @@ typedef bool (*UjobsAwaitLook) (void *arg);
 
 /*
  * Looks, then sleeps until a commit that ends the job (or a second, in case
- * nobody could tell), and looks again, until the deadline.  Returns what the
+ * no hint came), and looks again, until the deadline.  Returns what the
  * last look said.  Ends on cancel and termination like any wait.
  */
 extern bool ujobs_await_job(int64 job_id, TimestampTz deadline, UjobsAwaitLook look, void *arg);

@@ -1,7 +1,7 @@
 /*
  * capacity.c: which processes may be started when not all can.
  *
- * What is free is estimated (census.h): whoever then finds that no process is
+ * What is free is estimated (census.h): a caller that then finds that no process is
  * to be had asks again.
  */
 #include "postgres.h"
@@ -10,7 +10,7 @@
 #include "core/capacity.h"
 #include "core/slot.h"
 
-#define KEEP_US 1000000			/* what was freed, for whoever asked */
+#define KEEP_US 1000000			/* what was freed, for the process that asked */
 
 int
 ujobs_capacity_surplus(void)

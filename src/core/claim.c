@@ -97,7 +97,7 @@ end_all(UjobsFate fate)
 	earliest_end = DT_NOEND;
 }
 
-/* An answer could not be kept by a prepared transaction: nobody would tell its fate. */
+/* An answer could not be kept by a prepared transaction: its fate would not be told. */
 static void
 refuse_prepare(void)
 {
@@ -322,7 +322,7 @@ put_question(UjobsClaim *claim, const UjobsClaimAsk *ask)
 	ujobs_wakeup_dispatcher();
 }
 
-/* It is not asked any more; what was granted since `first` is nobody's. */
+/* It is not asked any more; what was granted since `first` goes back. */
 static pg_noinline void
 withdraw(UjobsClaim *claim, int first)
 {
@@ -405,6 +405,7 @@ ujobs_claim_ask(UjobsClaimAsk *ask, TimestampTz deadline, UjobsGranted *out)
 	int			place;
 	int			first;
 
+	Assert(IsTransactionState());
 	check_engine();
 	if (n_places == 0)
 		my_area = ujobs_engine_area();
@@ -438,6 +439,7 @@ ujobs_claim_decline(const UjobsGranted *granted, UjobsFate fate)
 void
 ujobs_claim_note_end(TimestampTz visible_at)
 {
+	Assert(IsTransactionState());
 	prepare();
 	(void) ujobs_engine_area();
 	earliest_end = Min(earliest_end, visible_at);

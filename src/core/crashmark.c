@@ -3,7 +3,7 @@
  *
  * pg_stat_tmp is left out of base backups, so a copy of the cluster starts
  * without suspects.  Written by executors (their own entry) and by
- * dispatchers (suspects of their own database); recovered by whoever makes
+ * dispatchers (suspects of their own database); recovered by the process that makes
  * the shared memory, under AddinShmemInitLock.
  *
  * A new postmaster finds entries after an immediate stop or a power cut, which
@@ -111,7 +111,7 @@ suspect_add(Mark *m, const Running *r, bool alone)
 }
 
 /*
- * Who was running?  When one was on trial and all others trusted, or when it
+ * Who was running?  When one was on probation and all others trusted, or when it
  * was the only one, that one did it and the others are out of it.
  */
 static void
@@ -177,6 +177,7 @@ ujobs_crashmark_set(int slot, Oid database, int64 job_id)
 {
 	Mark	   *m = mark_map();
 
+	Assert(slot >= 0 && slot < UJOBS_MAX_SLOTS);
 	if (m == NULL)
 		return;
 	m->running[slot].database = database;

@@ -46,7 +46,7 @@ extern int	ujobs_crashmark_jobs(Oid database, UjobsCrashedJob *out, int max);
 extern void ujobs_crashmark_try(Oid database, int64 job_id);
 extern void ujobs_crashmark_trust(Oid database, int64 job_id);
 
-/* Its attempt was counted; the next one is a trial too. */
+/* Its attempt was counted; the next one is a probation run too. */
 extern void ujobs_crashmark_keep(Oid database, int64 job_id);
 
 /* The database is gone. */

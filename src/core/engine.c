@@ -17,6 +17,7 @@ static dsm_handle area_handle = DSM_HANDLE_INVALID;
 static void
 lock(LWLockMode mode)
 {
+	Assert(!LWLockHeldByMe(ujobs_shmem_control()->engine_lock));
 	LWLockAcquire(ujobs_shmem_control()->engine_lock, mode);
 }
 

@@ -21,6 +21,7 @@
 #include "executor/executor.h"
 #include "nodes/primnodes.h"
 #include "utils/datum.h"
+#include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -29,7 +30,7 @@
 #include "core/compat.h"
 #include "core/entries.h"
 
-#define TABLES 8
+#define TABLES 64				/* about as many are known; 32 are partitions of history */
 #define INDEXES 8
 
 /* Which rows have an entry: all, or those of which `column operator constant` is true. */
@@ -51,14 +52,14 @@ typedef struct KnownIndex
 
 typedef struct KnownTable
 {
-	Oid			table;			/* 0: to be looked at anew */
+	Oid			table;			/* hash key */
+	bool		valid;			/* else it is to be looked at anew */
 	bool		plain;			/* all its indexes are of the usual kind */
 	int			n;
 	KnownIndex	index[INDEXES];
 } KnownTable;
 
-static KnownTable known[TABLES];
-static bool registered = false;
+static HTAB *known = NULL;
 static uint64 changes = 0;
 
 static const KnownIndex *
@@ -76,11 +77,15 @@ find_index(const KnownTable *entry, Oid relid)
 static void
 on_relcache_change(Datum arg, Oid relid)
 {
+	HASH_SEQ_STATUS status;
+	KnownTable *entry;
+
 	changes++;
-	for (int i = 0; i < TABLES; i++)
+	hash_seq_init(&status, known);
+	while ((entry = hash_seq_search(&status)) != NULL)
 	{
-		if (!OidIsValid(relid) || known[i].table == relid || find_index(&known[i], relid) != NULL)
-			known[i].table = InvalidOid;
+		if (!OidIsValid(relid) || entry->table == relid || find_index(entry, relid) != NULL)
+			entry->valid = false;
 	}
 }
 
@@ -162,7 +167,7 @@ table_read(Relation table, KnownTable *entry)
 	List	   *indexes = RelationGetIndexList(table);
 	ListCell   *cell;
 
-	entry->table = InvalidOid;
+	entry->valid = false;
 	constants_forget(entry);
 	entry->plain = list_length(indexes) <= INDEXES;
 	foreach(cell, indexes)
@@ -177,19 +182,34 @@ table_read(Relation table, KnownTable *entry)
 	}
 	list_free(indexes);
 	/* To open an index may have told of a change: then it serves this once. */
-	if (changes == before)
-		entry->table = RelationGetRelid(table);
+	entry->valid = changes == before;
+}
+
+static void
+make_known(void)
+{
+	HASHCTL		ctl = {.keysize = sizeof(Oid), .entrysize = sizeof(KnownTable)};
+
+	known = hash_create("ujobs indexes of tables", TABLES, &ctl, HASH_ELEM | HASH_BLOBS);
+	CacheRegisterRelcacheCallback(on_relcache_change, (Datum) 0);
 }
 
 static KnownTable *
 known_table(Relation table)
 {
-	KnownTable *entry = &known[RelationGetRelid(table) % TABLES];
+	Oid			relid = RelationGetRelid(table);
+	KnownTable *entry;
+	bool		found;
 
-	if (!registered)
-		CacheRegisterRelcacheCallback(on_relcache_change, (Datum) 0);
-	registered = true;
-	if (entry->table != RelationGetRelid(table))
+	if (known == NULL)
+		make_known();
+	entry = hash_search(known, &relid, HASH_ENTER, &found);
+	if (!found)
+	{
+		entry->valid = false;
+		entry->n = 0;
+	}
+	if (!entry->valid)
 		table_read(table, entry);
 	return entry;
 }

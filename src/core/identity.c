@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/pg_namespace.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
@@ -33,6 +34,7 @@ ujobs_identity_enter(UjobsIdentity *identity)
 {
 	Oid			owner = ujobs_identity_extension_owner();
 
+	Assert(IsTransactionState());
 	if (!OidIsValid(owner))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),

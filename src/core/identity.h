@@ -1,6 +1,6 @@
 /*
  * identity.h: the engine's own statements run as the extension's owner with a
- * pinned search_path, whoever called; user code never does.
+ * pinned search_path, whatever role called; user code never does.
  *
  * Enter, run statements, leave, before any commit or user code.  An error in
  * between needs no clean-up: the (sub)transaction's abort restores the user,

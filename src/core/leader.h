@@ -8,7 +8,7 @@
 
 /*
  * Tries to be the one for this schema, until the process ends.  Only saves
- * work: whoever relies on being alone must not rely on this.  Nobody can take
+ * work: correctness must not rely on being alone.  The lock cannot be taken
  * it away with SQL.  Needs a transaction.
  */
 extern bool ujobs_leader_try(Oid schema);

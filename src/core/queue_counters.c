@@ -205,6 +205,7 @@ ujobs_queue_counter_note(const char *queue, UjobsQueueCounterOutcome outcome, co
 	UjobsArea  *area = ujobs_engine_area();
 	Note	   *note;
 
+	Assert(IsTransactionState());
 	if (area == NULL)
 		return;
 	make_room();

@@ -4,7 +4,7 @@
  * A change of rows that ends an attempt is noted in its transaction and added
  * to shared memory when, and only when, that commits: not after a rollback,
  * not after a rollback to a savepoint before it, and not by PREPARE
- * TRANSACTION, whose COMMIT PREPARED nobody of us sees.  A database in which
+ * TRANSACTION, whose COMMIT PREPARED calls nothing of ours.  A database in which
  * no engine ever started has no memory to count in.
  *
  * Queues come into a fixed table as they are first counted and stay; those

@@ -13,7 +13,7 @@
  *     area->hint_lock           wakeup.c   the ring of hints
  *     area->waiter_lock         wakeup.c   sessions in wait_for_job
  *     claim->lock (LWLock)      claim.c    one place of the claims
- *     counters->lock (LWLock)    tally.c    a queue comes into the table
+ *     counters->lock (LWLock)   queue_counters.c  a queue comes into the table
  *
  * None is taken while another one of these is held, but for slot->mutex under
  * slot_lock.  Under a spinlock are plain loads and stores of a few cache

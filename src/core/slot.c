@@ -20,6 +20,7 @@
 static inline UjobsSlot *
 slot_at(int index)
 {
+	Assert(index >= 0 && index < UJOBS_MAX_SLOTS);
 	return &ujobs_shmem_control()->slot[index];
 }
 
@@ -271,6 +272,7 @@ ujobs_slot_take(UjobsArea *area, int index, UjobsTicket *out, int max)
 	UjobsSlotState after;
 	int			n = 0;
 
+	Assert(slot->pid == MyProcPid);
 	SpinLockAcquire(&slot->mutex);
 	before = slot->state;
 	while (n < max && slot->head != slot->tail && !slot->leave)
@@ -309,6 +311,7 @@ ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, Timest
 	UjobsSlot  *slot = slot_at(index);
 	UjobsArea  *area = (ticket->flags & UJOBS_TICKET_RATED) ? ujobs_engine_area_attached() : NULL;
 
+	Assert(slot->pid == MyProcPid);
 	ujobs_crashmark_set(index, slot->database, ticket->id);
 	SpinLockAcquire(&slot->mutex);
 	slot->job_id = ticket->id;

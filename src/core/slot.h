@@ -32,7 +32,7 @@ extern int	ujobs_slot_count(int *leaving);
 /* Dispatcher, or the executor's own exit: the slot is free again.  died: it did not leave by itself. */
 extern void ujobs_slot_free(int index, uint32 generation, bool died);
 
-/* Executor: born.  False when the slot was given to somebody else meanwhile. */
+/* Executor: its process begins.  False when the slot was given to another meanwhile. */
 extern bool ujobs_slot_attach(int index, uint32 generation);
 
 /* Dispatcher: admit jobs; as many as fit are taken, their number returned. */

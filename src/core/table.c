@@ -28,6 +28,7 @@ ujobs_table_open(const char *name, UjobsTableUse use)
 	Oid			schema = get_namespace_oid("ujobs_internal", true);
 	Oid			relid = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
 
+	Assert(IsTransactionState());
 	if (!OidIsValid(relid))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),

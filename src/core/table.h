@@ -43,20 +43,20 @@ extern HeapTuple ujobs_table_fetch_member(Relation table, int64 id, int32 seq);
 
 /*
  * Keeps the version that was fetched from being changed or deleted until
- * commit (FOR NO KEY UPDATE), waiting for whoever holds it.  False when
- * somebody changed or deleted it.
+ * commit (FOR NO KEY UPDATE), waiting for its holder.  False when
+ * it was changed or deleted.
  */
 extern bool ujobs_table_lock(Relation table, HeapTuple row);
 
-/* The same without waiting: false also when somebody holds the row. */
+/* The same without waiting: false also when the row is locked. */
 extern bool ujobs_table_try_lock(Relation table, HeapTuple row);
 
 /* Puts these values in place of the version that was fetched; false as for delete. */
 extern bool ujobs_table_update(Relation table, HeapTuple row, Datum *values, bool *nulls);
 
 /*
- * Deletes the version that was fetched, waiting for whoever holds it.  False
- * when somebody changed or deleted it: it is not ours any more.
+ * Deletes the version that was fetched, waiting for its holder.  False
+ * when it was changed or deleted: it is not ours any more.
  */
 extern bool ujobs_table_delete(Relation table, HeapTuple row);
 
@@ -70,11 +70,11 @@ extern void ujobs_table_insert(Relation table, Datum **values, bool **nulls, int
 extern bool ujobs_table_is_bare(Relation table);
 
 /*
- * Can a row go in without a statement because nobody has its key in the unique
+ * Can a row go in without a statement because no row has its key in the unique
  * index of this name, now *index?  Only the columns of the key are looked at.
- * False also when somebody may have the key soon, and when the table is not as
+ * False also when another transaction may have the key soon, and when the table is not as
  * the extension made it: not bare, or with indexes that need the executor.
- * Nobody is waited for.
+ * Never waits.
  */
 extern bool ujobs_table_key_is_free(Relation table, const char *unique, Datum *values, Oid *index);
 

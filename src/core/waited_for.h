@@ -16,22 +16,22 @@
 
 #include "core/area.h"
 
-/* The dispatcher: these are awaited too.  A memory barrier follows. */
-extern void ujobs_waited_for_add(UjobsWaitedFor *awaited, const int64 *ids, int n);
+/* The dispatcher: these are waited for, too.  A memory barrier follows. */
+extern void ujobs_waited_for_add(UjobsWaitedFor *waited_for, const int64 *ids, int n);
 
 /*
  * The dispatcher: these and no others.  ids are all that some snapshot
- * showed; whoever began to wait later has sent a hint that is not yet taken.
+ * showed; a job that began to wait later has sent a hint that is not yet taken.
  */
-extern void ujobs_waited_for_replace(UjobsWaitedFor *awaited, const int64 *ids, int n);
+extern void ujobs_waited_for_replace(UjobsWaitedFor *waited_for, const int64 *ids, int n);
 
 /* After the end is visible and a memory barrier: may anybody wait for it? */
 static inline bool
-ujobs_waited_for_test(UjobsWaitedFor *awaited, int64 id)
+ujobs_waited_for_test(UjobsWaitedFor *waited_for, int64 id)
 {
 	uint32		bit = (uint64) id % UJOBS_WAITED_FOR_BITS;
 
-	return (pg_atomic_read_u32(&awaited->word[bit / 32]) & (1U << (bit % 32))) != 0;
+	return (pg_atomic_read_u32(&waited_for->word[bit / 32]) & (1U << (bit % 32))) != 0;
 }
 
 #endif							/* UJOBS_CORE_WAITED_FOR_H */

@@ -2,7 +2,7 @@
  * wakeup.c: commit hints, step 2 of the walk of a job.
  *
  * One transaction callback per backend, registered at the first note.  At
- * XACT_EVENT_COMMIT the rows are visible to everybody, so whoever is woken
+ * XACT_EVENT_COMMIT the rows are visible to everybody, so a process that is woken
  * finds them.  The callback neither allocates nor raises: the area was
  * attached when the note was made.
  */
@@ -110,7 +110,7 @@ wake_waiters(UjobsArea *area)
 }
 
 /*
- * Ended jobs that somebody waits for become hints.  True when the dispatcher
+ * Ended jobs that others wait for become hints.  True when the dispatcher
  * is to be woken.
  */
 static bool
@@ -177,15 +177,15 @@ static void
 publish(void)
 {
 	UjobsArea  *area = ujobs_engine_area_attached();
-	bool		awaited;
+	bool		waited_for;
 
 	if (note_launcher)
 		ujobs_engine_wake_launcher();
 	if (my_engine == NULL)
 		return;
 	publish_to_relay();
-	awaited = publish_finished(area);
-	if (n_notes == 0 && !note_rescan && !awaited)
+	waited_for = publish_finished(area);
+	if (n_notes == 0 && !note_rescan && !waited_for)
 		return;
 	if (area == NULL || !push_all(area, notes, n_notes) || !push_all(area, ranges, n_ranges) || note_rescan)
 		pg_atomic_write_u32(&my_engine->dirty, 1);
@@ -217,6 +217,7 @@ at_xact_event(XactEvent event, void *arg)
 static void
 note_prepare(void)
 {
+	Assert(IsTransactionState());
 	if (notes == NULL)
 	{
 		notes = MemoryContextAlloc(TopMemoryContext, MAX_NOTES * sizeof(UjobsHint));

@@ -1,13 +1,13 @@
 /*
- * current.c: a pointer that is only followed while a handler runs.
+ * current.c: which job this session runs.  Handlers do not nest.
  */
 #include "postgres.h"
 
 #include "core/error.h"
-#include "core/in_job.h"
 #include "run/current.h"
 
 static const UjobsJob *current = NULL;
+static bool in_handler = false;
 static int64 asked_delay = -1;
 static bool gave_up = false;
 
@@ -19,11 +19,29 @@ ujobs_current_begin(const UjobsJob *job)
 	gave_up = false;
 }
 
+void
+ujobs_current_enter(void)
+{
+	in_handler = true;
+}
+
+void
+ujobs_current_leave(void)
+{
+	in_handler = false;
+}
+
+bool
+ujobs_current_in_handler(void)
+{
+	return in_handler;
+}
+
 const UjobsJob *
 ujobs_current_job(void)
 {
 	/* Errors clear the flag, not the pointer. */
-	return ujobs_in_job_job() ? current : NULL;
+	return in_handler ? current : NULL;
 }
 
 void

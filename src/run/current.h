@@ -10,6 +10,13 @@
 /* A run of the job begins.  The struct must live as long as its handler runs. */
 extern void ujobs_current_begin(const UjobsJob *job);
 
+/* Around its handler, also one that an error unwound: by executors and drain. */
+extern void ujobs_current_enter(void);
+extern void ujobs_current_leave(void);
+
+/* Does this session run a handler right now? */
+extern bool ujobs_current_in_handler(void);
+
 /* The job whose handler is running, or NULL outside one. */
 extern const UjobsJob *ujobs_current_job(void);
 

@@ -183,7 +183,7 @@ run_one(Drain *drain, const UjobsHeapItem *item, UjobsDrained *drained)
 {
 	UjobsJob   *job = claim(item);
 	const UjobsDefinition *definition;
-	UjobsDrainAttempt	trial;
+	UjobsDrainAttempt	attempt;
 	uint64		noted;
 
 	if (job == NULL)
@@ -194,13 +194,13 @@ run_one(Drain *drain, const UjobsHeapItem *item, UjobsDrained *drained)
 	drained->id = job->id;
 	drained->name = definition ? pstrdup(definition->name) : NULL;
 	noted = ujobs_wakeup_noted();
-	ujobs_drain_attempt_run(job, &trial);
-	drained->outcome = trial.outcome;
-	drained->error = trial.error;
-	if (trial.outcome == UJOBS_OUTCOME_NOT_OURS)
+	ujobs_drain_attempt_run(job, &attempt);
+	drained->outcome = attempt.outcome;
+	drained->error = attempt.error;
+	if (attempt.outcome == UJOBS_OUTCOME_NOT_OURS)
 		return false;
-	if (trial.outcome == UJOBS_OUTCOME_DONE ? noted != ujobs_wakeup_noted() :
-		trial.outcome == UJOBS_OUTCOME_RETRY && trial.due_at <= ujobs_clock_now())
+	if (attempt.outcome == UJOBS_OUTCOME_DONE ? noted != ujobs_wakeup_noted() :
+		attempt.outcome == UJOBS_OUTCOME_RETRY && attempt.due_at <= ujobs_clock_now())
 		drain->left = 0;
 	drain->ran++;
 	return true;

@@ -20,8 +20,8 @@
 #include "utils/snapmgr.h"
 
 #include "core/clock.h"
-#include "core/in_job.h"
 #include "run/attempt.h"
+#include "run/current.h"
 #include "run/execution_plan.h"
 #include "run/interrupt.h"
 #include "run/leftovers.h"
@@ -38,8 +38,8 @@ typedef struct Run
 	MemoryContext memory;
 	List	   *before;			/* what the session held */
 	TimestampTz started_at;
-	UjobsExecutionPlan course;
-	UjobsExecutionVerdict plan;
+	UjobsExecutionPlan plan;
+	UjobsExecutionVerdict decision;
 	UjobsVerdict verdict;
 	ErrorData  *error;			/* NULL: it returned */
 } Run;
@@ -68,9 +68,9 @@ call_in_session(Run *run, Jsonb *(*call) (Run *run))
 	GetUserIdAndSecContext(&user, &security_context);
 	SetUserIdAndSecContext(user, guarded(security_context));
 	ujobs_session_begin(&session, run->job, false);
-	ujobs_in_job_enter();
+	ujobs_current_enter();
 	result = call(run);
-	ujobs_in_job_leave();
+	ujobs_current_leave();
 	ujobs_session_end_settings(&session);
 	SetUserIdAndSecContext(user, security_context);
 	ujobs_leftovers_remove(run->before);
@@ -82,10 +82,10 @@ call_handler(Run *run)
 {
 	Jsonb	   *result;
 
-	if (run->course.handler.kind == UJOBS_KIND_DURABLE)
-		ujobs_step_enter(run->job, &run->course.handler, UJOBS_CALL_NESTED, run->course.step_timeout_ms);
-	result = ujobs_attempt_call(&run->course.handler, run->job->input, UJOBS_CALL_NESTED, run->memory);
-	if (run->course.handler.kind == UJOBS_KIND_DURABLE)
+	if (run->plan.handler.kind == UJOBS_KIND_DURABLE)
+		ujobs_step_enter(run->job, &run->plan.handler, UJOBS_CALL_NESTED, run->plan.step_timeout_ms);
+	result = ujobs_attempt_call(&run->plan.handler, run->job->input, UJOBS_CALL_NESTED, run->memory);
+	if (run->plan.handler.kind == UJOBS_KIND_DURABLE)
 		ujobs_step_check_end();
 	return result;
 }
@@ -104,12 +104,12 @@ finish(Run *run, Jsonb *result)
 		.job = run->job,
 		.result = result,
 		.started_at = run->started_at,
-		.retention = run->course.retention,
+		.retention = run->plan.retention,
 		.refetch = true			/* the handler may have cancelled its own job */
 	};
 
-	if (run->course.handler.kind == UJOBS_KIND_DURABLE)
-		finish.steps = ujobs_step_finish(run->job, run->course.retention > 0);
+	if (run->plan.handler.kind == UJOBS_KIND_DURABLE)
+		finish.steps = ujobs_step_finish(run->job, run->plan.retention > 0);
 	if (!ujobs_job_finish(&finish, 1, ujobs_clock_now()))
 		ujobs_settle_not_ours();
 }
@@ -129,8 +129,8 @@ attempt(Run *run)
 	Jsonb	   *result;
 
 	push_snapshot();
-	run->plan = ujobs_execution_plan_plan(run->job, &run->course, &run->verdict);
-	if (run->plan == UJOBS_EXECUTION_RUN)
+	run->decision = ujobs_execution_plan_make(run->job, &run->plan, &run->verdict);
+	if (run->decision == UJOBS_EXECUTION_RUN)
 	{
 		result = call_in_session(run, call_handler);
 		MemoryContextSwitchTo(run->memory);
@@ -168,7 +168,7 @@ in_subtransaction(Run *run, void (*work) (Run *run))
 		MemoryContextSwitchTo(run->memory);
 		run->error = CopyErrorData();
 		FlushErrorState();
-		ujobs_in_job_leave();
+		ujobs_current_leave();
 		RollbackAndReleaseCurrentSubTransaction();
 	}
 	PG_END_TRY();
@@ -184,7 +184,7 @@ is_cancel(const ErrorData *error)
 }
 
 static void
-settle(Run *run, UjobsDrainAttempt *trial)
+settle(Run *run, UjobsDrainAttempt *result)
 {
 	UjobsVerdict *verdict = &run->verdict;
 	TimestampTz now = ujobs_clock_now();
@@ -201,15 +201,15 @@ settle(Run *run, UjobsDrainAttempt *trial)
 	}
 	ujobs_identity_enter(&identity);
 	if (ujobs_job_settle(run->job, verdict, now))
-		trial->outcome = verdict->outcome;
+		result->outcome = verdict->outcome;
 	ujobs_identity_leave(&identity);
 	PopActiveSnapshot();
-	trial->due_at = verdict->due_at;
-	trial->error = run->error && trial->outcome != UJOBS_OUTCOME_SUSPENDED ? run->error->message : verdict->reason;
+	result->due_at = verdict->due_at;
+	result->error = run->error && result->outcome != UJOBS_OUTCOME_SUSPENDED ? run->error->message : verdict->reason;
 }
 
 static void
-settle_or_raise(Run *run, UjobsDrainAttempt *trial)
+settle_or_raise(Run *run, UjobsDrainAttempt *result)
 {
 	if (run->error != NULL)
 	{
@@ -217,23 +217,23 @@ settle_or_raise(Run *run, UjobsDrainAttempt *trial)
 			ReThrowError(run->error);
 		ujobs_leftovers_remove(run->before);
 	}
-	else if (run->plan == UJOBS_EXECUTION_RUN)
+	else if (run->decision == UJOBS_EXECUTION_RUN)
 	{
-		trial->outcome = UJOBS_OUTCOME_DONE;
+		result->outcome = UJOBS_OUTCOME_DONE;
 		return;
 	}
-	else if (run->plan == UJOBS_EXECUTION_FOREIGN)
+	else if (run->decision == UJOBS_EXECUTION_FOREIGN)
 		return;
-	settle(run, trial);
+	settle(run, result);
 }
 
 void
-ujobs_drain_attempt_run(const UjobsJob *job, UjobsDrainAttempt *trial)
+ujobs_drain_attempt_run(const UjobsJob *job, UjobsDrainAttempt *result)
 {
 	Run		   *run = palloc0(sizeof(Run));
 
-	trial->outcome = UJOBS_OUTCOME_NOT_OURS;
-	trial->error = NULL;
+	result->outcome = UJOBS_OUTCOME_NOT_OURS;
+	result->error = NULL;
 	ujobs_step_leave();			/* a drain that was cancelled could not */
 	ujobs_interrupt_watch();
 	run->job = job;
@@ -248,7 +248,7 @@ ujobs_drain_attempt_run(const UjobsJob *job, UjobsDrainAttempt *trial)
 		if (run->error == NULL)
 			in_subtransaction(run, attempt);
 	}
-	settle_or_raise(run, trial);
+	settle_or_raise(run, result);
 	ujobs_interrupt_unwatch();
 	ujobs_step_leave();
 }

@@ -22,6 +22,6 @@ typedef struct UjobsDrainAttempt
  * A handler's error is an outcome; a cancel of the client's statement is
  * raised again.
  */
-extern void ujobs_drain_attempt_run(const UjobsJob *job, UjobsDrainAttempt *trial);
+extern void ujobs_drain_attempt_run(const UjobsJob *job, UjobsDrainAttempt *attempt);
 
 #endif							/* UJOBS_RUN_DRAIN_ATTEMPT_H */

@@ -3,10 +3,11 @@
  *
  * A job whose definition was dropped, or whose handler or owner is missing,
  * does not begin an attempt; one whose owner changed since it was admitted is
- * somebody else's to run.
+ * run by another executor.
  */
 #include "postgres.h"
 
+#include "utils/snapmgr.h"
 #include "access/htup_details.h"
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
@@ -21,13 +22,13 @@
 #include "store/definition_store.h"
 
 static void
-chart(const UjobsDefinition *definition, UjobsExecutionPlan *course)
+chart(const UjobsDefinition *definition, UjobsExecutionPlan *plan)
 {
-	course->retention = ujobs_job_retention(definition, UJOBS_OUTCOME_DONE);
-	course->timeout_ms = definition->timeout > 0 ? (definition->timeout + 999) / 1000 :
+	plan->retention = ujobs_job_retention(definition, UJOBS_OUTCOME_DONE);
+	plan->timeout_ms = definition->timeout > 0 ? (definition->timeout + 999) / 1000 :
 		ujobs_guc_default_timeout;
-	course->step_timeout_ms = (definition->step_timeout + 999) / 1000;
-	strlcpy(course->name, definition->name, sizeof(course->name));
+	plan->step_timeout_ms = (definition->step_timeout + 999) / 1000;
+	strlcpy(plan->name, definition->name, sizeof(plan->name));
 }
 
 char *
@@ -48,23 +49,24 @@ ujobs_execution_plan_missing_owner(const UjobsDefinition *definition, bool needs
 }
 
 UjobsExecutionVerdict
-ujobs_execution_plan_plan(const UjobsJob *job, UjobsExecutionPlan *course, UjobsVerdict *verdict)
+ujobs_execution_plan_make(const UjobsJob *job, UjobsExecutionPlan *plan, UjobsVerdict *verdict)
 {
 	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
 	char	   *missing;
 	bool		foreign;
 
+	Assert(ActiveSnapshotSet());
 	if (definition == NULL || definition->dropped)
 	{
 		ujobs_settle_dropped(job, verdict);
 		return UJOBS_EXECUTION_SETTLE;
 	}
-	chart(definition, course);
+	chart(definition, plan);
 	foreign = definition->owner != GetUserId();
 	missing = ujobs_execution_plan_missing_owner(definition, foreign);
 	if (missing == NULL && foreign)
 		return UJOBS_EXECUTION_FOREIGN;
-	if (missing == NULL && ujobs_handler_find(definition, &course->handler, &missing))
+	if (missing == NULL && ujobs_handler_find(definition, &plan->handler, &missing))
 		return UJOBS_EXECUTION_RUN;
 	ujobs_settle_missing(job, missing, ujobs_clock_now(), verdict);
 	return UJOBS_EXECUTION_SETTLE;

@@ -35,6 +35,6 @@ extern char *ujobs_execution_plan_missing_owner(const UjobsDefinition *definitio
  * current context.  Raises 42501 when the owner may not execute the handler,
  * which is a failure of the attempt.
  */
-extern UjobsExecutionVerdict ujobs_execution_plan_plan(const UjobsJob *job, UjobsExecutionPlan *course, UjobsVerdict *verdict);
+extern UjobsExecutionVerdict ujobs_execution_plan_make(const UjobsJob *job, UjobsExecutionPlan *plan, UjobsVerdict *verdict);
 
 #endif							/* UJOBS_RUN_EXECUTION_PLAN_H */

@@ -23,7 +23,7 @@
 #include "core/error.h"
 #include "core/identity.h"
 #include "model/template.h"
-#include "run/entry.h"
+#include "run/rule.h"
 #include "run/fire.h"
 #include "run/route.h"
 #include "store/definition_store.h"
@@ -75,7 +75,7 @@ shoot(Shots *shots, const Shot *aim, const UjobsDefinition *definition, Jsonb *i
 	shot->number = number;
 	shot->definition_id = definition->id;
 	shot->item.input = input;
-	shot->item.tenant = ujobs_entry_tenant(definition, input);
+	shot->item.tenant = ujobs_rule_tenant(definition, input);
 }
 
 /* Asked before aiming, so it is in the cache, unless it changed this very moment. */
@@ -96,7 +96,7 @@ static void
 shoot_function(Shots *shots, const UjobsTask *task, const Shot *aim)
 {
 	const UjobsDefinition *definition = definition_for(ujobs_task_job_name(task->name));
-	Jsonb	   *input = ujobs_entry_of_occurrence(task->name, aim->occurrence);
+	Jsonb	   *input = ujobs_rule_input_of_occurrence(task->name, aim->occurrence);
 
 	shoot(shots, aim, definition, input);
 	shots->shot[shots->n - 1].item.key = ujobs_task_key(task->name, aim->occurrence, NULL);
@@ -110,10 +110,10 @@ shoot_entries(Shots *shots, const UjobsRule *rule, const Shot *aim)
 		const UjobsDefinition *definition = definition_for(rule->entries[i].job);
 		Jsonb	   *input = rule->entries[i].input;
 
-		ujobs_entry_check(definition, input);
+		ujobs_rule_check_input(definition, input);
 		shoot(shots, aim, definition, input);
 		shots->shot[shots->n - 1].item.key =
-			ujobs_task_key(rule->task->name, aim->occurrence, ujobs_entry_key(definition, input));
+			ujobs_task_key(rule->task->name, aim->occurrence, ujobs_rule_key(definition, input));
 	}
 }
 

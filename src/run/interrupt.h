@@ -24,7 +24,7 @@ extern void ujobs_interrupt_stop_step(void);
 /* The handler returned: no clock runs any more. */
 extern void ujobs_interrupt_stop(void);
 
-/* From a signal handler: somebody cancelled the statement. */
+/* From a signal handler: the statement was cancelled. */
 extern void ujobs_interrupt_note_cancel(void);
 extern bool ujobs_interrupt_was_cancelled(void);
 

@@ -30,4 +30,15 @@ extern void ujobs_session_reset(void);
 /* In a transaction of its own: what a handler that commits may have left as well. */
 extern void ujobs_session_reset_settings(void);
 
+/* ---- what ALTER DATABASE and ALTER ROLE ... SET say ---- */
+
+/* After login: one of those settings may be a role; this session is `role` all the same, or ends. */
+extern void ujobs_session_become(Oid role);
+
+/*
+ * Takes over what was SET since login, in a transaction of its own.  What was
+ * RESET since then stays until the process ends.
+ */
+extern void ujobs_session_follow_defaults(Oid role);
+
 #endif							/* UJOBS_RUN_SESSION_H */

@@ -19,7 +19,6 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/in_job.h"
 #include "core/wakeup.h"
 #include "run/command.h"
 #include "run/current.h"
@@ -45,7 +44,7 @@ ujobs_step_refuse_open_block(void)
 static void
 at_xact_event(XactEvent event, void *arg)
 {
-	if (run.job == NULL || !run.block || run.committing || !ujobs_in_job_job())
+	if (run.job == NULL || !run.block || run.committing || !ujobs_current_in_handler())
 		return;
 	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
 		ujobs_step_refuse_open_block();
@@ -329,6 +328,7 @@ ujobs_step_check_end(void)
 Jsonb *
 ujobs_step_finish(const UjobsJob *job, bool kept)
 {
+	Assert(ActiveSnapshotSet());
 	return ujobs_step_memory_archive(&run, job, kept);
 }
 
@@ -423,6 +423,7 @@ settle_failed(int64 job_id, const ErrorData *error)
 void
 ujobs_step_settle(const UjobsJob *job, const ErrorData *error)
 {
+	Assert(ActiveSnapshotSet());
 	if (run.job == NULL || run.job->id != job->id || !ujobs_job_hold(job))
 		return;
 	if (run.suspended != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)

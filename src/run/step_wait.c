@@ -152,7 +152,7 @@ state_word(UjobsState state)
 	}
 }
 
-/* Nobody would ever wake it. */
+/* It would never be woken. */
 static void
 refuse_itself(const UjobsJob *job)
 {

@@ -3,7 +3,7 @@
  *
  * The scheduler keeps one for its life; a session may make one for a single
  * round.  Rows decide: a timetable that is behind fires nothing twice, for
- * whoever moves a task's watermark enqueues its jobs in that transaction.
+ * the session that moves a task's watermark enqueues its jobs in that transaction.
  *
  * A round: while collect returns some, fire them (fire.h) in a transaction and settle
  * after its commit.  When the transaction failed, fire them one by one, and
@@ -30,7 +30,7 @@ extern TimestampTz ujobs_timetable_next(const UjobsTimetable *table);
 /* Takes out at most UJOBS_PICKS_AT_ONCE tasks that are due; returns how many. */
 extern int	ujobs_timetable_collect(UjobsTimetable *table, TimestampTz now, UjobsPick *picks);
 
-/* The transaction committed: back into the timetable.  True: somebody else was faster, reload soon. */
+/* The transaction committed: back into the timetable.  True: another session was faster, reload soon. */
 extern bool ujobs_timetable_settle(UjobsTimetable *table, UjobsPick *picks, int n, TimestampTz now);
 
 /* Something outside the tasks changed (definitions, roles): broken ones are tried again now. */

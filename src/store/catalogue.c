@@ -30,7 +30,7 @@
  * The steps of jobs that end: "weighed" is "gone" with the bytes of their
  * steps (NULL: none), whose rows go unless they must stay rows.  A job without
  * steps costs one look into the index.  Rows are read as of the statement's
- * snapshot, so whoever did not write them himself locks the job before.
+ * snapshot, so a session that did not write them locks the job before.
  */
 #define WEIGHED_STEPS \
 	"weighed as materialized (\n" \

@@ -46,7 +46,7 @@
 
 /*
  * Job j is suspended at wait w.  One that was left behind, because a new
- * version of the handler does not come to it any more, wakes nobody.
+ * version of the handler does not come to it any more, wakes no job.
  */
 #define SUSPENDED_AT \
 	" cross join lateral (select id, definition_id, queue, tenant, priority, state, due_at, xmin as writer\n" \

@@ -33,7 +33,7 @@ extern UjobsChildFate ujobs_child_outcome(int64 child_id, Oid role, UjobsChildOu
 
 /*
  * To be called by the transaction that writes the waiting row.  Live: until
- * this transaction ends the child cannot end, and whoever ends it finds the
+ * this transaction ends the child cannot end, and the session that ends it finds the
  * wait, so its outcome is kept for the waiting job however short its
  * retention is.  False: it ended already.  May wait for who is ending it.
  */

@@ -2,7 +2,7 @@
  * control_store.c: cancel, retry, pause, purge, start and stop, as rows.
  *
  * A job is either in the live table or in history and moves between them in
- * one statement, so whoever looks at both with one snapshot finds it exactly
+ * one statement, so a session that looks at both with one snapshot finds it exactly
  * once.  A job that moves back gets a revision that no earlier run of it can
  * hold: an executor still busy with the cancelled attempt must not settle it.
  */

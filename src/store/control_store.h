@@ -39,7 +39,7 @@ typedef struct UjobsCancellation
 	TimestampTz finished_at;
 	TimestampTz expires_at;
 	int16		slot;
-	bool		keep;			/* false: its history row goes when it was shown, unless somebody waits for it */
+	bool		keep;			/* false: its history row goes when it was shown, unless it is waited for, for it */
 } UjobsCancellation;
 
 /*

@@ -202,7 +202,7 @@ tally_cancelled(const UjobsResult *r, uint64 row)
 	pfree(queue);
 }
 
-/* Whoever begins to wait for one of them has committed then, and is seen by the next statement. */
+/* A job that begins to wait for one of them has committed then, and is seen by the next statement. */
 static void
 lock_all(int32 definition_id)
 {

@@ -67,7 +67,7 @@ typedef struct UjobsCancelAll
 	TimestampTz now;
 	TimestampTz expires_at;
 	int16		slot;			/* of the history */
-	bool		keep;			/* false: no history row, but for those that somebody waits for */
+	bool		keep;			/* false: no history row, but for those that are waited for */
 } UjobsCancelAll;
 
 /*

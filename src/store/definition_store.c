@@ -4,7 +4,7 @@
  * An enqueue and every start of a job look a definition up, so it must cost
  * one hash probe.  Entries are keyed by id, with a table from live names to
  * ids beside it, all in one memory context.  Invalidation is PostgreSQL's
- * own: whoever changes a definition invalidates the relcache entry of the
+ * own: a session that changes a definition invalidates the relcache entry of the
  * definition table, and every session learns of it at its next transaction or
  * lock.  The callback only marks the cache stale; it is emptied at the next
  * look-up, so that a pointer stays good until its holder asks again.

@@ -42,7 +42,7 @@ extern void ujobs_definition_forget(void);
 
 /*
  * The role that a stored (oid, name) means here.  When they disagree the name
- * wins, if there is such a role: after a restore the oid may be somebody
+ * wins, if there is such a role: after a restore the oid may be another
  * else.  A role that was only renamed keeps its oid.
  */
 extern Oid	ujobs_definition_role(Oid oid, const char *name);

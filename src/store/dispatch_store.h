@@ -56,7 +56,7 @@ extern bool ujobs_dispatch_has_plain(const UjobsLaneKey *lane);
 /* The tenant of a live job, or NULL. */
 extern char *ujobs_dispatch_tenant_of(int64 id);
 
-/* A queue that somebody paused or limited. */
+/* A queue that was paused or limited. */
 typedef struct UjobsQueueRow
 {
 	char		name[NAMEDATALEN];

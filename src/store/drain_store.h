@@ -24,7 +24,7 @@ extern bool ujobs_drain_due(const UjobsDrainLane *lane, UjobsHeap *heap);
 
 /*
  * Locks the row until the end of the transaction.  False when it is gone or
- * somebody else holds it; never waits.
+ * another session holds it; never waits.
  */
 extern bool ujobs_drain_lock(int64 id);
 

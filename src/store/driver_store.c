@@ -2,7 +2,7 @@
  * driver_store.c: the session's cache of queues that live on a broker.
  *
  * Every enqueue asks, and nearly every answer is no: that costs one test.
- * Whoever changes a queue invalidates the relcache entry of the definition
+ * A session that changes a queue invalidates the relcache entry of the definition
  * table (ujobs_definition_invalidate); the list is read anew after that, with
  * the latest snapshot, because it outlives the transaction.
  */

@@ -503,7 +503,7 @@ pass_one_by_one(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, in
 
 /*
  * The bulk pass in a subtransaction, which is undone when it returns false or
- * raises.  Somebody who takes a key after we looked makes what goes directly
+ * raises.  A session that takes a key after the look makes what goes directly
  * fail: that is false too.
  */
 static bool

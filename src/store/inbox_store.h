@@ -32,7 +32,7 @@ extern void ujobs_inbox_insert(const UjobsInboxRow *rows, int n, TimestampTz now
 /*
  * The next parked messages whose job is defined here by now, or whose error
  * was another one, with id > after in order of ids, locked; those that
- * somebody holds are passed over.
+ * another session holds are passed over.
  */
 extern UjobsInboxRow *ujobs_inbox_parked(const char *after, int max, int *n);
 

@@ -1,7 +1,7 @@
 /*
  * job_store.c: steps 4, 6 and 7 of the walk, as rows see them.
  *
- * Each change is guarded by id and revision.  Whoever changes a row from
+ * Each change is guarded by id and revision.  A session that changes a row from
  * outside the run raises its revision, so a run that lost its job affects no
  * row here and must abort.
  */
@@ -16,7 +16,6 @@
 #include "core/queue_counters.h"
 #include "core/wakeup.h"
 #include "model/state.h"
-#include "store/announce.h"
 #include "store/catalogue.h"
 #include "store/job_store.h"
 #include "store/row.h"
@@ -25,7 +24,7 @@
 void
 ujobs_job_offer(const UjobsJob *job, TimestampTz now)
 {
-	ujobs_job_announce(job, Min(job->due_at, now));
+	ujobs_row_announce(job, Min(job->due_at, now));
 	if (job->state == UJOBS_STATE_SUSPENDED)
 		ujobs_wakeup_note_wait(job->id);
 }
@@ -165,7 +164,7 @@ keep_rows(Relation job_table, const UjobsFinish *finish, int n, TimestampTz now)
 }
 
 int
-ujobs_job_awaited(const int64 *ids, int n, bool *awaited)
+ujobs_job_awaited(const int64 *ids, int n, bool *waited_for)
 {
 	UjobsArgs	args = {0};
 	Datum	   *values = palloc(n * sizeof(Datum));
@@ -176,16 +175,16 @@ ujobs_job_awaited(const int64 *ids, int n, bool *awaited)
 		values[i] = Int64GetDatum(ids[i]);
 	ujobs_query_bind_array(&args, INT8OID, values, NULL, n);
 	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_JOB_AWAITED), &args);
-	memset(awaited, 0, n * sizeof(bool));
+	memset(waited_for, 0, n * sizeof(bool));
 	for (uint64 row = 0; row < result.rows; row++)
 	{
 		int64		id = DatumGetInt64(ujobs_query_result_datum(&result, row, 0));
 
 		for (int i = 0; i < n; i++)
 		{
-			if (ids[i] == id && !awaited[i])
+			if (ids[i] == id && !waited_for[i])
 			{
-				awaited[i] = true;
+				waited_for[i] = true;
 				found++;
 			}
 		}
@@ -201,17 +200,17 @@ keep_awaited(Relation table, const UjobsFinish *finish, int n, TimestampTz now)
 	UjobsIdentity identity;
 	UjobsFinish *kept = palloc(n * sizeof(UjobsFinish));
 	int64	   *ids = palloc(n * sizeof(int64));
-	bool	   *awaited = palloc(n * sizeof(bool));
+	bool	   *waited_for = palloc(n * sizeof(bool));
 	int			n_kept = 0;
 
 	for (int i = 0; i < n; i++)
 		ids[i] = finish[i].job->id;
 	ujobs_identity_enter(&identity);
-	(void) ujobs_job_awaited(ids, n, awaited);
+	(void) ujobs_job_awaited(ids, n, waited_for);
 	ujobs_identity_leave(&identity);
 	for (int i = 0; i < n; i++)
 	{
-		if (!awaited[i])
+		if (!waited_for[i])
 			continue;
 		kept[n_kept] = finish[i];
 		kept[n_kept++].retention = UJOBS_WAITED_FOR_RETENTION;
@@ -273,18 +272,18 @@ settle_live(const UjobsJob *job, const UjobsVerdict *verdict)
 	ujobs_query_bind_maybe(&args, TimestampTzGetDatum(verdict->started_at));
 	if (ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_JOB_RETRY), &args).rows != 1)
 		return false;
-	ujobs_job_announce(job, verdict->due_at);
+	ujobs_row_announce(job, verdict->due_at);
 	return true;
 }
 
-/* No history is kept of it, unless somebody waits for its outcome. */
+/* No history is kept of it, unless it is waited for, for its outcome. */
 static void
 forget_unless_awaited(int64 id, int16 slot)
 {
 	UjobsArgs	args = {0};
-	bool		awaited;
+	bool		waited_for;
 
-	if (ujobs_job_awaited(&id, 1, &awaited) > 0)
+	if (ujobs_job_awaited(&id, 1, &waited_for) > 0)
 		return;
 	ujobs_query_bind(&args, Int64GetDatum(id));
 	(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot), &args);

@@ -21,7 +21,7 @@
 extern List *ujobs_job_fetch(const int64 *ids, int n, TimestampTz now);
 
 /*
- * Keeps the row of a running job until commit: nobody cancels it, and what is
+ * Keeps the row of a running job until commit: it cannot be cancelled, and what is
  * committed with it belongs to it.  False when it is no longer ours.  Needs
  * an active snapshot and no identity section.
  */
@@ -76,11 +76,11 @@ extern bool ujobs_job_settle(const UjobsJob *job, const UjobsVerdict *verdict, T
 /*
  * Which of these jobs does a suspended job wait for?  For jobs that end and
  * keep no history: ask after the row is deleted, with a new snapshot, and keep
- * these for UJOBS_WAITED_FOR_RETENTION.  Sets awaited[i]; returns how many.
+ * these for UJOBS_WAITED_FOR_RETENTION.  Sets waited_for[i]; returns how many.
  */
 #define UJOBS_WAITED_FOR_RETENTION (INT64CONST(3600) * USECS_PER_SEC)
 
-extern int	ujobs_job_awaited(const int64 *ids, int n, bool *awaited);
+extern int	ujobs_job_awaited(const int64 *ids, int n, bool *waited_for);
 
 /* The retention that applies to a finished job of this definition, in us. */
 extern int64 ujobs_job_retention(const UjobsDefinition *definition, UjobsOutcomeKind outcome);

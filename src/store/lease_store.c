@@ -17,7 +17,6 @@
 #include "core/query.h"
 #include "core/table.h"
 #include "core/wakeup.h"
-#include "store/announce.h"
 #include "store/catalogue.h"
 #include "store/lease_store.h"
 #include "store/row.h"
@@ -48,7 +47,7 @@ fetch_lease(Relation table, int64 id, UjobsLease *out)
 	return row;
 }
 
-/* Whoever holds the job's row is the only one to write its lease; what is there is a leftover. */
+/* Only the holder of the job's row lock writes its lease; what is there is a leftover. */
 static void
 write_lease(int64 id, const UjobsLease *lease)
 {
@@ -310,8 +309,8 @@ ujobs_lease_suspend(const UjobsJob *job, const UjobsSuspension *suspension)
 	PopActiveSnapshot();
 	ujobs_table_close(table);
 	delete_lease(job->id);
-	/* The dispatcher hears of it as of any job that may start then, and looks whether the lease is over. */
-	ujobs_job_announce(job, suspension->due_at);
+	/* The dispatcher gets a hint as for any job that may start then, and looks whether the lease is over. */
+	ujobs_row_announce(job, suspension->due_at);
 }
 
 /* ---- by id ---- */

@@ -25,8 +25,8 @@ typedef struct UjobsLease
 
 typedef enum UjobsTaken
 {
-	UJOBS_TAKEN_GONE,			/* no such job, or it may not start now: whoever changed that says so */
-	UJOBS_TAKEN_BUSY,			/* somebody is changing it */
+	UJOBS_TAKEN_GONE,			/* no such job, or it may not start now: the session that changed that leaves a hint */
+	UJOBS_TAKEN_BUSY,			/* another session is changing it */
 	UJOBS_TAKEN_OURS
 } UjobsTaken;
 
@@ -46,7 +46,7 @@ extern UjobsTaken ujobs_lease_take(UjobsJob *job, bool early, TimestampTz now, c
  */
 extern UjobsJob *ujobs_lease_hold(int64 id, UjobsLease *lease);
 
-/* The same for any lease that has run out by `now`; NULL also when somebody is changing the job. */
+/* The same for any lease that has run out by `now`; NULL also when another session is changing the job. */
 extern UjobsJob *ujobs_lease_hold_expired(int64 id, TimestampTz now, UjobsLease *lease);
 
 /* ---- of a job that is held ---- */
@@ -59,7 +59,7 @@ extern void ujobs_lease_remove(const UjobsJob *job);
 /* Suspends the job.  The attempt goes on at due_at, unless it is given back. */
 typedef struct UjobsSuspension
 {
-	TimestampTz due_at;			/* DT_NOEND: until somebody retries it, or its wait is over */
+	TimestampTz due_at;			/* DT_NOEND: until it is retried, or its wait is over */
 	bool		give_back;		/* the attempt was none */
 	const char *reason;			/* NULL: its step says it */
 	Jsonb	   *error;			/* NULL: as it was */

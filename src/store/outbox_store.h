@@ -49,7 +49,7 @@ typedef struct UjobsOutboxFailure
 	const char *error;			/* text, in UTF-8 or what is left of it */
 } UjobsOutboxFailure;
 
-/* Rows that somebody retried, skipped or changed meanwhile (other attempts) stay as they are. */
+/* Rows that were retried, skipped or changed meanwhile (other attempts) stay as they are. */
 extern void ujobs_outbox_failed(const UjobsOutboxFailure *failures, int n);
 
 /* ---- people ---- */

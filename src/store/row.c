@@ -7,6 +7,8 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "core/hash.h"
+#include "core/wakeup.h"
 #include "store/row.h"
 
 /* Which column of job goes into which of job_history. */
@@ -83,4 +85,20 @@ ujobs_row_to_history(HeapTuple row, TupleDesc desc, Datum *values, bool *nulls)
 		values[taken_over[i].to] = v[taken_over[i].from];
 		nulls[taken_over[i].to] = null[taken_over[i].from];
 	}
+}
+
+void
+ujobs_row_announce(const UjobsJob *job, TimestampTz due_at)
+{
+	UjobsHint	hint = {
+		.id = job->id,
+		.due_at = due_at,
+		.definition_id = job->definition_id,
+		.queue_hash = ujobs_hash_queue(job->queue),
+		.tenant_hash = ujobs_hash_tenant(job->tenant),
+		.priority = job->priority,
+		.kind = UJOBS_HINT_JOB
+	};
+
+	ujobs_wakeup_note(&hint);
 }

@@ -32,12 +32,12 @@ extern UjobsSink *ujobs_sink_find(const char *name, bool lock);
 /* Is there anything for a relay to do: a sink? */
 extern bool ujobs_sink_any(void);
 
-/* New, with its status; the id, or 0 when somebody else has just taken the name. */
+/* New, with its status; the id, or 0 when another session has just taken the name. */
 extern int32 ujobs_sink_insert(const char *name, const char *kind, Jsonb *options, TimestampTz now);
 extern void ujobs_sink_change(int32 id, const char *kind, Jsonb *options);
 extern void ujobs_sink_set_secret(int32 id, Jsonb *secret);
 
-/* From here to the end of the transaction nobody else writes to the outbox. */
+/* From here to the end of the transaction no other session writes to the outbox. */
 extern void ujobs_sink_hold_outbox(void);
 
 /* What still needs the sink, in words; NULL: nothing. */

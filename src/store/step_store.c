@@ -3,7 +3,7 @@
  *
  * A step costs its handler one row; so it is written as a job's row is
  * finished, through the access method.  Outputs are carried as they are
- * stored: a value of many megabytes is only read when somebody asks for it.
+ * stored: a value of many megabytes is only read when it is asked for.
  */
 #include "postgres.h"
 

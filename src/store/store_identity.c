@@ -4,7 +4,7 @@
  * It holds the database's oid and the transaction that inserted it.  Restored
  * from a dump it has another xmin; a database made by CREATE DATABASE
  * TEMPLATE has another oid; pg_upgrade keeps both.  In a strange home the
- * jobs are somebody else's past: nothing starts until start_workers accepts.
+ * jobs are those of another database: nothing starts until start_workers accepts.
  *
  * The row is written with the first job definition, not by the engine: in a
  * database that is being restored an engine may be up before the rows are

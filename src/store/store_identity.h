@@ -10,7 +10,7 @@
 typedef enum UjobsStoreIdentity
 {
 	UJOBS_STORE_OWN,				/* run */
-	UJOBS_STORE_NEW,				/* nobody has defined a job here: there is nothing to run */
+	UJOBS_STORE_NEW,				/* no job is defined here: there is nothing to run */
 	UJOBS_STORE_STOPPED,			/* stop_workers was called */
 	UJOBS_STORE_STRANGE			/* a restored dump or a copied database */
 } UjobsStoreIdentity;

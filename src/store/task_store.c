@@ -2,8 +2,8 @@
  * task_store.c: tasks, and the one statement that decides who fires an
  * occurrence.
  *
- * Whoever moves a task's watermark enqueues its jobs in the same transaction;
- * whoever finds it moved already does nothing.  No lock of any other kind is
+ * The session that moves a task's watermark enqueues its jobs in the same transaction;
+ * one that finds it moved already does nothing.  No lock of any other kind is
  * needed for an occurrence to fire at most once.
  */
 #include "postgres.h"

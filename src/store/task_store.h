@@ -59,7 +59,7 @@ typedef struct UjobsTaskStep
 /*
  * Moves the watermarks, all in one statement, of those that are still what
  * they were: revision, watermark, not paused; and only forward.  The others, and those
- * whose row somebody holds locked, are not taken: nothing of them may fire.
+ * whose row is locked, are not taken: nothing of them may fire.
  */
 extern void ujobs_task_advance(UjobsTaskStep *steps, int n, TimestampTz now);
 

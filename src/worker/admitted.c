@@ -11,7 +11,7 @@
 
 /* None of them can run; each has its own attempts to keep. */
 static void
-settle_all(List *jobs, UjobsExecutionPlan *course)
+settle_all(List *jobs, UjobsExecutionPlan *plan)
 {
 	UjobsIdentity identity;
 	UjobsVerdict verdict;
@@ -19,7 +19,7 @@ settle_all(List *jobs, UjobsExecutionPlan *course)
 
 	foreach(lc, jobs)
 	{
-		if (ujobs_execution_plan_plan(lfirst(lc), course, &verdict) != UJOBS_EXECUTION_SETTLE)
+		if (ujobs_execution_plan_make(lfirst(lc), plan, &verdict) != UJOBS_EXECUTION_SETTLE)
 			continue;
 		ujobs_identity_enter(&identity);
 		(void) ujobs_job_settle(lfirst(lc), &verdict, GetCurrentTimestamp());
@@ -38,16 +38,16 @@ offer_all(List *jobs)
 }
 
 bool
-ujobs_admitted_plan(List *jobs, UjobsExecutionPlan *course)
+ujobs_admitted_plan(List *jobs, UjobsExecutionPlan *plan)
 {
 	UjobsVerdict verdict;
 
-	switch (ujobs_execution_plan_plan(linitial(jobs), course, &verdict))
+	switch (ujobs_execution_plan_make(linitial(jobs), plan, &verdict))
 	{
 		case UJOBS_EXECUTION_RUN:
 			return true;
 		case UJOBS_EXECUTION_SETTLE:
-			settle_all(jobs, course);
+			settle_all(jobs, plan);
 			break;
 		case UJOBS_EXECUTION_FOREIGN:
 			offer_all(jobs);

@@ -14,6 +14,6 @@
 extern List *ujobs_admitted_fetch(const UjobsTicket *tickets, int n);
 
 /* Can these jobs, all of one definition, run here?  If not they are dealt with. */
-extern bool ujobs_admitted_plan(List *jobs, UjobsExecutionPlan *course);
+extern bool ujobs_admitted_plan(List *jobs, UjobsExecutionPlan *plan);
 
 #endif							/* UJOBS_WORKER_ADMITTED_H */

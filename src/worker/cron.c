@@ -1,7 +1,7 @@
 /*
  * cron.c: a timetable kept in memory, and the transactions around its firing.
  *
- * Sleeps until the next instant that a task is due, or until somebody commits
+ * Sleeps until the next instant that a task is due, or until a commit
  * a change of one: the dispatcher passes that hint on.  A clock that was set
  * is noticed within the longest sleep; watermarks keep a backward step from
  * firing anything again, and a forward step is downtime like any other.
@@ -87,7 +87,7 @@ do_break(int first, int n, TimestampTz now)
 	ujobs_fire_break(picks + first, fault_to_record);
 }
 
-/* Not the task's fault: somebody was in the way, or the machine has no room, or it is being stopped. */
+/* Not the task's fault: another session holds a lock, memory or disk are short, or the process is being stopped. */
 static bool
 is_passing(const char *fault)
 {
@@ -101,7 +101,7 @@ is_passing(const char *fault)
 	return false;
 }
 
-/* The batch failed: whoever fails alone is broken, the others go on. */
+/* The batch failed: a task that fails alone is broken, the others go on. */
 static void
 fire_one_by_one(int n, TimestampTz now)
 {

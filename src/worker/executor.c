@@ -23,13 +23,12 @@
 #include "core/engine.h"
 #include "core/error.h"
 #include "core/guc.h"
-#include "core/in_job.h"
+#include "run/current.h"
 #include "core/session_stats.h"
 #include "core/slot.h"
 #include "core/wakeup.h"
 #include "run/attempt.h"
 #include "run/execution_plan.h"
-#include "run/defaults.h"
 #include "run/interrupt.h"
 #include "run/session.h"
 #include "run/settle.h"
@@ -144,16 +143,16 @@ follow_synchronous_commit(void)
 }
 
 static void
-show_activity(const UjobsJob *job, const UjobsExecutionPlan *course)
+show_activity(const UjobsJob *job, const UjobsExecutionPlan *plan)
 {
 	char		text[NAMEDATALEN * 3];
 
-	snprintf(text, sizeof(text), "ujobs: job " INT64_FORMAT " %s", job->id, course->name);
+	snprintf(text, sizeof(text), "ujobs: job " INT64_FORMAT " %s", job->id, plan->name);
 	ujobs_session_stats_activity(text);
 }
 
 static void
-log_if_slow(const UjobsJob *job, const UjobsExecutionPlan *course)
+log_if_slow(const UjobsJob *job, const UjobsExecutionPlan *plan)
 {
 	long		ms;
 
@@ -162,47 +161,47 @@ log_if_slow(const UjobsJob *job, const UjobsExecutionPlan *course)
 	ms = (long) ((GetCurrentTimestamp() - executor.started_at) / 1000);
 	if (ms >= ujobs_guc_log_min_duration)
 		ereport(LOG, (errmsg("job " INT64_FORMAT " \"%s\" attempt %d ran for %ld ms", job->id,
-							 course->name, job->attempt, ms)));
+							 plan->name, job->attempt, ms)));
 }
 
 /* The handler returned: did it go on after something that should have ended it? */
 static void
-check_end(const UjobsExecutionPlan *course)
+check_end(const UjobsExecutionPlan *plan)
 {
 	ujobs_interrupt_stop();
-	if (course->handler.kind == UJOBS_KIND_DURABLE)
+	if (plan->handler.kind == UJOBS_KIND_DURABLE)
 		ujobs_step_check_end();
 	else if (ujobs_interrupt_timed_out())
 		ujobs_interrupt_check();
 }
 
 static Jsonb *
-run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsExecutionPlan *course)
+run_handler(UjobsJob *job, const UjobsTicket *ticket, UjobsExecutionPlan *plan)
 {
 	UjobsSession session;
 	Jsonb	   *result;
 
 	executor.job = job;
 	executor.started_at = GetCurrentTimestamp();
-	executor.may_commit = course->handler.kind != UJOBS_KIND_ATOMIC;
+	executor.may_commit = plan->handler.kind != UJOBS_KIND_ATOMIC;
 	ujobs_interrupt_reset();
 	ujobs_slot_begin_job(executor.slot, ticket, job->attempt, executor.started_at);
-	show_activity(job, course);
+	show_activity(job, plan);
 	ujobs_session_begin(&session, job, executor.may_commit);
-	if (course->handler.kind == UJOBS_KIND_DURABLE)
-		ujobs_step_enter(job, &course->handler, UJOBS_CALL_TOP, course->step_timeout_ms);
-	ujobs_interrupt_time_job(course->timeout_ms);
+	if (plan->handler.kind == UJOBS_KIND_DURABLE)
+		ujobs_step_enter(job, &plan->handler, UJOBS_CALL_TOP, plan->step_timeout_ms);
+	ujobs_interrupt_time_job(plan->timeout_ms);
 
 	MemoryContextReset(executor.job_memory);
 	MemoryContextSwitchTo(executor.job_memory);
-	ujobs_in_job_enter();
-	result = ujobs_attempt_call(&course->handler, job->input, UJOBS_CALL_TOP, executor.run);
-	ujobs_in_job_leave();
+	ujobs_current_enter();
+	result = ujobs_attempt_call(&plan->handler, job->input, UJOBS_CALL_TOP, executor.run);
+	ujobs_current_leave();
 	MemoryContextSwitchTo(executor.run);
 
-	check_end(course);
+	check_end(plan);
 	ujobs_session_end(&session);
-	log_if_slow(job, course);
+	log_if_slow(job, plan);
 	return result;
 }
 
@@ -216,7 +215,7 @@ finish_jobs(UjobsFinish *finish, int n)
 
 /* Atomic: all handlers and the completion in the transaction that fetched them. */
 static void
-run_jobs(List *jobs, const UjobsTicket *tickets, UjobsExecutionPlan *course)
+run_jobs(List *jobs, const UjobsTicket *tickets, UjobsExecutionPlan *plan)
 {
 	UjobsFinish *finish = palloc0(list_length(jobs) * sizeof(UjobsFinish));
 	ListCell   *lc;
@@ -229,9 +228,9 @@ run_jobs(List *jobs, const UjobsTicket *tickets, UjobsExecutionPlan *course)
 
 		ticket.id = job->id;
 		finish[n].job = job;
-		finish[n].result = run_handler(job, &ticket, course);
+		finish[n].result = run_handler(job, &ticket, plan);
 		finish[n].started_at = executor.started_at;
-		finish[n].retention = course->retention;
+		finish[n].retention = plan->retention;
 		n++;
 	}
 	finish_jobs(finish, n);
@@ -239,24 +238,24 @@ run_jobs(List *jobs, const UjobsTicket *tickets, UjobsExecutionPlan *course)
 
 /* Procedure or command: no snapshot of ours may be active while it commits. */
 static void
-run_committing(UjobsJob *job, const UjobsTicket *ticket, UjobsExecutionPlan *course)
+run_committing(UjobsJob *job, const UjobsTicket *ticket, UjobsExecutionPlan *plan)
 {
-	UjobsFinish finish = {.job = job, .retention = course->retention, .refetch = true};
+	UjobsFinish finish = {.job = job, .retention = plan->retention, .refetch = true};
 
 	PopActiveSnapshot();
-	finish.result = run_handler(job, ticket, course);
+	finish.result = run_handler(job, ticket, plan);
 	finish.started_at = executor.started_at;
 	XactReadOnly = false;		/* the handler may have asked for it; the completion is ours */
 	PushActiveSnapshot(GetTransactionSnapshot());
-	if (course->handler.kind == UJOBS_KIND_DURABLE)
-		finish.steps = ujobs_step_finish(job, course->retention > 0);
+	if (plan->handler.kind == UJOBS_KIND_DURABLE)
+		finish.steps = ujobs_step_finish(job, plan->retention > 0);
 	finish_jobs(&finish, 1);
 }
 
 static void
 run_transaction(const UjobsTicket *tickets, int n)
 {
-	UjobsExecutionPlan *course = palloc0(sizeof(UjobsExecutionPlan));
+	UjobsExecutionPlan *plan = palloc0(sizeof(UjobsExecutionPlan));
 	List	   *jobs;
 
 	follow_synchronous_commit();
@@ -270,12 +269,12 @@ run_transaction(const UjobsTicket *tickets, int n)
 			ereport(ERROR,
 					(errcode(ERRCODE_ADMIN_SHUTDOWN),
 					 errmsg("the executor was terminated each time it ran this job")));
-		if (!ujobs_admitted_plan(jobs, course))
+		if (!ujobs_admitted_plan(jobs, plan))
 			;
-		else if (course->handler.kind == UJOBS_KIND_ATOMIC)
-			run_jobs(jobs, tickets, course);
+		else if (plan->handler.kind == UJOBS_KIND_ATOMIC)
+			run_jobs(jobs, tickets, plan);
 		else
-			run_committing(linitial(jobs), &tickets[0], course);
+			run_committing(linitial(jobs), &tickets[0], plan);
 	}
 	ujobs_worker_commit();
 	MemoryContextSwitchTo(executor.run);
@@ -352,7 +351,7 @@ execute(const UjobsTicket *tickets, int n)
 		MemoryContextSwitchTo(executor.run);
 		error = CopyErrorData();
 		FlushErrorState();
-		ujobs_in_job_leave();
+		ujobs_current_leave();
 		ujobs_worker_recover(executor.run);
 	}
 	PG_END_TRY();
@@ -442,7 +441,7 @@ told_to_leave(void)
 {
 	UjobsSlot	slot;
 
-	/* Another segment: the extension was dropped and made again, the ring here is nobody's. */
+	/* Another segment: the extension was dropped and made again, the ring here is not in use. */
 	if (ujobs_engine_area() != executor.area)
 		return true;
 	ujobs_slot_copy(executor.slot, &slot);
@@ -477,12 +476,12 @@ loop(void)
 		if (GetCurrentTimestamp() >= leave_at)
 			return;
 		ujobs_worker_wait(ujobs_worker_ms_until(leave_at));
-		ujobs_defaults_follow(executor.role);
+		ujobs_session_follow_defaults(executor.role);
 	}
 }
 
 static void
-birth(int slot, const UjobsExecutorSpec *spec)
+start_process(int slot, const UjobsExecutorSpec *spec)
 {
 	memset(&executor, 0, sizeof(executor));
 	executor.slot = slot;
@@ -492,7 +491,7 @@ birth(int slot, const UjobsExecutorSpec *spec)
 	before_shmem_exit(at_exit_free, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(spec->database, spec->role, UJOBS_COMPAT_CONNECT_FLAGS);
 	ujobs_worker_settle_session("ujobs executor");
-	ujobs_defaults_become(spec->role);
+	ujobs_session_become(spec->role);
 	executor.role = spec->role;
 	strlcpy(executor.inherited_commit, GetConfigOption("synchronous_commit", false, false),
 			sizeof(executor.inherited_commit));
@@ -513,7 +512,7 @@ ujobs_executor_main(Datum arg)
 
 	memcpy(&spec, MyBgworkerEntry->bgw_extra, sizeof(spec));
 	ujobs_worker_signals(on_terminate, on_cancel);
-	birth(DatumGetInt32(arg), &spec);
+	start_process(DatumGetInt32(arg), &spec);
 	loop();
 	proc_exit(0);
 }

@@ -3,7 +3,7 @@
  *
  * All of them are looked at in the order in which they ran out, page by page,
  * from where the last page ended: those that cannot be ended now (a program is
- * just about to ack, or a row is broken) stand in nobody's way, and are tried
+ * just about to ack, or a row is broken) hold up no other, and are tried
  * again soon.  A commit that makes a lease end earlier than was expected rings
  * the scheduler (core/claim.h).
  */
@@ -17,7 +17,7 @@
 #include "core/claim.h"
 #include "core/engine.h"
 #include "core/shmem.h"
-#include "run/outside.h"
+#include "run/external.h"
 #include "store/lease_store.h"
 #include "worker/expiry.h"
 #include "worker/worker.h"
@@ -36,7 +36,7 @@ expire_one(int64 id, TimestampTz now)
 	UjobsJob   *job = ujobs_lease_hold_expired(id, now, &lease);
 
 	if (job != NULL)
-		ujobs_outside_expire(job, &lease);
+		ujobs_external_expire(job, &lease);
 	else if (!ujobs_lease_drop_stale(id))
 		left_some = true;
 }
@@ -124,7 +124,7 @@ ujobs_expiry_round(void)
 		return now + SAFETY_US;
 	if (now < Min(look_at, ujobs_claim_next_end(area)))
 		return Min(look_at, ujobs_claim_next_end(area));
-	/* Whoever commits an earlier end from here on rings. */
+	/* A session that commits an earlier end from here on wakes this process. */
 	ujobs_claim_expect_end(area, DT_NOEND);
 	left_some = false;
 	expire_all(now);

@@ -5,7 +5,7 @@
  * without the extension makes it leave at once, which is the probe.  After
  * that it acts on what stands in shared memory: an engine whose dispatcher
  * died is started again with a growing pause, one that was stopped or paused
- * when somebody rings, none where ujobs.databases does not want it.
+ * when a session wakes it, none where ujobs.databases does not want it.
  */
 #include "postgres.h"
 
@@ -45,7 +45,7 @@ typedef struct Known
 	bool		present;		/* seen in the last look */
 	bool		wanted;			/* among ujobs.databases */
 	bool		probed;			/* since it is wanted */
-	bool		asked;			/* somebody rang for it, and there was no room yet */
+	bool		asked;			/* it was asked for, and no process was free yet */
 	int			failures;
 	uint64		starts;			/* the engine's counter when it was last started */
 	TimestampTz not_before;
@@ -218,7 +218,7 @@ is_due(const Known *k, const UjobsEngine *engine, bool rung, TimestampTz now, Ti
 	if (engine->hold_until > now)
 		at = Max(at, engine->hold_until);
 	else if (rung)
-		return true;			/* somebody did something about it: no pause */
+		return true;			/* a session asked for it: no pause */
 	else if (!k->asked && (engine->state == UJOBS_ENGINE_STOPPED || engine->state == UJOBS_ENGINE_PAUSED))
 		return false;
 	if (at <= now)

@@ -78,7 +78,7 @@ at_exit(int code, Datum arg)
 }
 
 static void
-birth(Oid database)
+start_process(Oid database)
 {
 	ujobs_worker_signals(die, ujobs_worker_own_cancel);
 	engine = ujobs_engine_find(database);
@@ -86,9 +86,7 @@ birth(Oid database)
 		proc_exit(0);
 	ujobs_worker_take_seat(&engine->scheduler_pid, &engine->scheduler_latch);
 	before_shmem_exit(at_exit, (Datum) 0);
-	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	ujobs_worker_settle_session("ujobs scheduler");
-	SetConfigOption("lock_timeout", "200ms", PGC_SUSET, PGC_S_OVERRIDE);
+	ujobs_worker_connect(database, "ujobs scheduler", "200ms");
 }
 
 typedef struct Piece
@@ -207,7 +205,7 @@ ujobs_scheduler_main(Datum arg)
 	MemoryContext round;
 	TimestampTz house_at = 0;
 
-	birth(DatumGetObjectId(arg));
+	start_process(DatumGetObjectId(arg));
 	ujobs_cron_init();
 	round = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(round);

@@ -101,7 +101,7 @@ anybody_left(const UjobsEngine *engine)
 	return false;
 }
 
-/* SIGTERM gives jobs back; whoever is gone meanwhile is not signalled. */
+/* SIGTERM gives jobs back; a process that has ended meanwhile is not signalled. */
 static void
 send_away(UjobsEngine *engine)
 {

@@ -94,6 +94,14 @@ ujobs_worker_settle_session(const char *application_name)
 	SetConfigOption("application_name", application_name, PGC_USERSET, PGC_S_OVERRIDE);
 }
 
+void
+ujobs_worker_connect(Oid database, const char *application_name, const char *lock_timeout)
+{
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	ujobs_worker_settle_session(application_name);
+	SetConfigOption("lock_timeout", lock_timeout, PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 static void
 after_wait(void)
 {
@@ -136,6 +144,7 @@ ujobs_worker_ms_until(TimestampTz then)
 void
 ujobs_worker_begin(void)
 {
+	Assert(!IsTransactionState());
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());

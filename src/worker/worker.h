@@ -1,6 +1,6 @@
 /*
- * worker.h: what every process of the engine has in common: birth, the wait
- * between two pieces of work, death.
+ * worker.h: what every process of the engine has in common: start, the wait
+ * between two pieces of work, end.
  */
 #ifndef UJOBS_WORKER_WORKER_H
 #define UJOBS_WORKER_WORKER_H
@@ -24,7 +24,7 @@ typedef struct UjobsExecutorSpec
 
 /*
  * A SIGINT that is no pg_cancel_backend: lock_timeout interrupts its own
- * process in this way.  For processes that nobody else may interrupt.
+ * process in this way.  For processes that no other may interrupt.
  */
 extern void ujobs_worker_own_cancel(SIGNAL_ARGS);
 
@@ -37,7 +37,7 @@ extern bool ujobs_worker_is_own_cancel(void);
  */
 extern void ujobs_worker_take_seat(pid_t *seat, Latch *volatile *latch);
 
-/* Asks whoever has the seat to end. */
+/* Asks the process that has the seat to end. */
 extern void ujobs_worker_end(pid_t pid);
 
 /* In a transaction of its own: is there an extension in this database? */
@@ -51,6 +51,9 @@ extern void ujobs_worker_signals(pqsigfunc on_terminate, pqsigfunc on_cancel);
  * database can change: read committed, read-write, no statement timeouts.
  */
 extern void ujobs_worker_settle_session(const char *application_name);
+
+/* Connects a process that runs no user code, as the bootstrap superuser, and settles its session. */
+extern void ujobs_worker_connect(Oid database, const char *application_name, const char *lock_timeout);
 
 /*
  * The one latch wait: at most timeout_ms (-1: for ever), then interrupts and

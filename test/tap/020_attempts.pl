@@ -1,5 +1,5 @@
 # What a handler can do to its executor: errors of every kind, timeouts, and
-# residue in its session.  The worker lives on and the next job sees nothing.
+# leftover in its session.  The worker lives on and the next job sees nothing.
 use strict;
 use warnings;
 
@@ -77,12 +77,12 @@ $holder->query_safe('commit');
 $holder->quit;
 is($pid->(), $executor, 'the executor lives on');
 
-# ---- residue ----
+# ---- leftover ----
 
 $sql->(<<'SQL');
 create role stranger login;
-create sequence residue_seq;
-create function residue_leave() returns void language plpgsql as $$
+create sequence leftover_seq;
+create function leftover_leave() returns void language plpgsql as $$
 begin
 	set search_path = pg_temp;
 	perform set_config('work_mem', '64kB', false);
@@ -92,14 +92,14 @@ begin
 	set synchronous_commit = off;
 	set row_security = off;
 	set application_name = 'left';
-	create temp table residue_temp (a int);
+	create temp table leftover_temp (a int);
 	perform pg_catalog.pg_advisory_lock(4711);
-	perform pg_catalog.nextval('public.residue_seq');
-	execute 'prepare residue_statement as select 1';
-	execute 'declare residue_cursor cursor with hold for select 1';
+	perform pg_catalog.nextval('public.leftover_seq');
+	execute 'prepare leftover_statement as select 1';
+	execute 'declare leftover_cursor cursor with hold for select 1';
 	set role stranger;
 end $$;
-create function residue_look() returns jsonb language sql volatile as $$
+create function leftover_look() returns jsonb language sql volatile as $$
 select jsonb_build_object(
 	'user', current_user, 'role', current_setting('role'), 'path', current_setting('search_path'),
 	'work_mem', current_setting('work_mem'), 'mine', coalesce(current_setting('my.setting', true), ''),
@@ -107,41 +107,41 @@ select jsonb_build_object(
 	'default_read_only', current_setting('default_transaction_read_only'),
 	'sync', current_setting('synchronous_commit'), 'rls', current_setting('row_security'),
 	'application', current_setting('application_name'), 'tenant', coalesce(current_setting('ujobs.tenant_id', true), ''),
-	'temp', to_regclass('pg_temp.residue_temp') is not null,
+	'temp', to_regclass('pg_temp.leftover_temp') is not null,
 	'locks', (select count(*) from pg_locks where locktype = 'advisory'),
 	'statements', (select count(*) from pg_prepared_statements),
-	'cursors', (select count(*) from pg_cursors where name like 'residue%'),
+	'cursors', (select count(*) from pg_cursors where name like 'leftover%'),
 	'pid', pg_backend_pid())
 $$;
 SQL
-$define->('look', 'begin return public.residue_look(); end');
-$define->('leave', 'begin perform public.residue_leave(); return null; end');
-$define->('leave_batch', 'begin perform public.residue_leave(); return null; end', with => 'batch => 10');
-$define->('leave_fail', q{begin perform public.residue_leave(); raise 'failed'; end}, with => $once);
+$define->('look', 'begin return public.leftover_look(); end');
+$define->('leave', 'begin perform public.leftover_leave(); return null; end');
+$define->('leave_batch', 'begin perform public.leftover_leave(); return null; end', with => 'batch => 10');
+$define->('leave_fail', q{begin perform public.leftover_leave(); raise 'failed'; end}, with => $once);
 $define->('leave_caught', q{begin
-	begin perform public.residue_leave(); raise 'failed'; exception when raise_exception then null; end;
+	begin perform public.leftover_leave(); raise 'failed'; exception when raise_exception then null; end;
 	return null; end});
-$define->('leave_procedure', 'begin perform public.residue_leave(); end', procedure => 1);
-$define->('leave_commit', 'begin perform public.residue_leave(); commit; end', procedure => 1);
-$define->('leave_commit_fail', q{begin perform public.residue_leave(); commit; raise 'failed'; end},
+$define->('leave_procedure', 'begin perform public.leftover_leave(); end', procedure => 1);
+$define->('leave_commit', 'begin perform public.leftover_leave(); commit; end', procedure => 1);
+$define->('leave_commit_fail', q{begin perform public.leftover_leave(); commit; raise 'failed'; end},
 	procedure => 1, with => $once);
-$define->('leave_timeout', q{begin perform public.residue_leave(); commit; perform pg_catalog.pg_sleep(100); end},
+$define->('leave_timeout', q{begin perform public.leftover_leave(); commit; perform pg_catalog.pg_sleep(100); end},
 	procedure => 1, with => $slow);
 $define->('leave_path', q{begin set search_path = mean, pg_catalog; commit; end}, procedure => 1);
-$define->('leave_listen', q{begin execute 'listen residue'; return null; end}, with => $once);
-$define->('leave_prepared', q{begin execute 'prepare transaction ''residue'''; return null; end}, with => $once);
+$define->('leave_listen', q{begin execute 'listen leftover'; return null; end}, with => $once);
+$define->('leave_prepared', q{begin execute 'prepare transaction ''leftover'''; return null; end}, with => $once);
 
 $define_all->();
 my $look = sub { return job_result($node, 'look'); };
 my $clean = $look->();
-my %residue = (
+my %leftover = (
 	leave => 'done 1', leave_batch => 'done 1', leave_fail => 'dead 1 UJ022 P0001', leave_caught => 'done 1',
 	leave_procedure => 'done 1', leave_commit => 'done 1', leave_commit_fail => 'dead 1 UJ022 P0001',
 	leave_timeout => 'dead 1 UJ022 UJ014', leave_path => 'done 1',
 	leave_listen => 'dead 1 UJ022 0A000', leave_prepared => 'dead 1 UJ022 0A000');
-foreach my $name (sort keys %residue)
+foreach my $name (sort keys %leftover)
 {
-	is(run_job($node, $name), $residue{$name}, "handler that leaves things behind: $name");
+	is(run_job($node, $name), $leftover{$name}, "handler that leaves things behind: $name");
 	is($look->(), $clean, 'the next job sees none of it');
 }
 like($clean, qr/"pid": $executor/, 'all in one executor');

@@ -19,6 +19,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "core/capacity.h"
 #include "core/engine.h"
 #include "core/guc.h"
 #include "core/identity.h"
@@ -34,12 +35,12 @@
 #include "worker/dispatch/outside.h"
 #include "worker/dispatch/queues.h"
 #include "worker/dispatch/waits.h"
-#include "worker/admission.h"
 #include "worker/relay/relay.h"
 #include "worker/scheduler.h"
 #include "worker/worker.h"
 
 #define HINTS_AT_ONCE 256
+#define ADMISSION_MS 100		/* until an executor has left, perhaps */
 
 /* A rescan may take 1 % of the time when it only looks, 5 % when hints were lost. */
 #define RECONCILE_SHARE 100
@@ -59,7 +60,7 @@ static MemoryContext loop_memory;
 static char database_name[NAMEDATALEN];
 static Oid	store;				/* schema ujobs_internal */
 
-/* ---- birth and death ---- */
+/* ---- start and end ---- */
 
 static void
 at_exit(int code, Datum arg)
@@ -82,7 +83,7 @@ take_engine(void)
 	ujobs_worker_take_seat(&engine->dispatcher_pid, &engine->dispatcher_latch);
 }
 
-/* Exit code 0: nobody starts it again until it is asked for. */
+/* Exit code 0: it is not started again until it is asked for. */
 static void
 leave(UjobsEngineState state)
 {
@@ -290,7 +291,7 @@ one_round(void)
 }
 
 /*
- * Nobody has defined a job here, so rows that turn up are being restored:
+ * No job is defined here, so rows that turn up are being restored:
  * touch nothing until the origin row says whose they are.
  */
 static TimestampTz
@@ -303,7 +304,7 @@ await_home(void)
 
 /* ---- stop ---- */
 
-/* Did somebody call start_workers meanwhile, or put the database back into the list? */
+/* Was start_workers called meanwhile, or the database put back into the list? */
 static bool
 is_wanted_again(UjobsEngineState after)
 {
@@ -368,7 +369,7 @@ follow_config(void)
 		drain_and_leave(UJOBS_ENGINE_STOPPED);
 }
 
-/* A database without the extension: whoever is left of an engine there goes. */
+/* A database without the extension: processes that are left of an engine there end. */
 static void
 forget_database(Oid database)
 {
@@ -383,12 +384,10 @@ forget_database(Oid database)
 }
 
 static void
-birth(Oid database)
+start_process(Oid database)
 {
 	ujobs_worker_signals(die, ujobs_worker_own_cancel);
-	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	ujobs_worker_settle_session("ujobs dispatcher");
-	SetConfigOption("lock_timeout", "1s", PGC_SUSET, PGC_S_OVERRIDE);
+	ujobs_worker_connect(database, "ujobs dispatcher", "1s");
 	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	if (!ujobs_spawn_confirmed())
 		proc_exit(0);
@@ -404,12 +403,42 @@ birth(Oid database)
 	pg_atomic_fetch_add_u64(&engine->starts, 1);
 }
 
+/*
+ * The launcher starts dispatchers without knowing which databases have the
+ * extension, so each finds out here whether processes are left for its engine:
+ * one after the other, because all count the same ones.
+ */
+static bool
+await_admission(void)
+{
+	int			wanted = engine->scheduler_pid == 0 ? 1 : 0;
+
+	while (!ujobs_engine_begin(engine, ujobs_capacity_is_there, wanted))
+	{
+		bool		said = engine->no_worker;
+
+		ujobs_engine_set_shortage(engine, true);
+		if (ujobs_capacity_ask(wanted) == UJOBS_CAPACITY_NONE)
+		{
+			if (!said)
+				ereport(LOG,
+						(errmsg("ujobs waits in database \"%s\": max_worker_processes is exhausted", database_name),
+						 errdetail("An engine needs two processes, and one must be left for executors."),
+						 errhint("Raise max_worker_processes.")));
+			return false;
+		}
+		ujobs_worker_wait(ADMISSION_MS);
+	}
+	(void) ujobs_capacity_ask(0);	/* keeps the scheduler's for it */
+	return true;
+}
+
 void
 ujobs_dispatcher_main(Datum arg)
 {
-	birth(DatumGetObjectId(arg));
+	start_process(DatumGetObjectId(arg));
 	ujobs_assign_adopt();
-	if (!ujobs_admission_await(engine, database_name))
+	if (!await_admission())
 		leave(UJOBS_ENGINE_DOWN);
 	ujobs_assign_examine_crash();
 	for (;;)

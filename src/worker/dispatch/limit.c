@@ -157,7 +157,7 @@ ujobs_limit_watch_rate(UjobsCap *cap, TimestampTz now)
 	ujobs_limit_show(cap);
 }
 
-/* A tenant at its rate is watched although nobody may wait yet: why() tells. */
+/* A tenant at its rate is watched although no job may wait yet: why() tells. */
 static void
 follow_rate(UjobsCap *cap, TimestampTz now)
 {
@@ -170,6 +170,7 @@ follow_rate(UjobsCap *cap, TimestampTz now)
 void
 ujobs_limit_rate_give(UjobsCap *cap)
 {
+	Assert(ujobs_limit_has_rate(cap));
 	cap->rate.pending++;
 	follow_rate(cap, GetCurrentTimestamp());
 }

@@ -419,6 +419,7 @@ ujobs_outside_grant(int place, int number, const UjobsTicket *ticket, UjobsTenan
 {
 	Entry	   *e = enter(item.id, place, n_known[place] + number, item);
 
+	Assert(number < UJOBS_CLAIM_GRANTS);
 	count(e, ticket, tq);
 	e->rated = (ticket->flags & UJOBS_TICKET_RATED) != 0;
 	return (UjobsGrant) {item.id, item.woken, UJOBS_FATE_OPEN};

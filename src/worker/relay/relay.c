@@ -121,7 +121,7 @@ ujobs_relay_stop(UjobsEngine *of)
 	ujobs_worker_end(of->relay_pid);
 }
 
-/* ---- birth and death ---- */
+/* ---- start and end ---- */
 
 static void
 at_exit(int code, Datum arg)
@@ -136,7 +136,7 @@ at_exit(int code, Datum arg)
 }
 
 static void
-birth(Oid database)
+start_process(Oid database)
 {
 	ujobs_worker_signals(die, ujobs_worker_own_cancel);
 	engine = ujobs_engine_find(database);
@@ -144,9 +144,7 @@ birth(Oid database)
 		proc_exit(0);
 	ujobs_worker_take_seat(&engine->relay_pid, &engine->relay_latch);
 	before_shmem_exit(at_exit, (Datum) 0);
-	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	ujobs_worker_settle_session("ujobs relay");
-	SetConfigOption("lock_timeout", "500ms", PGC_SUSET, PGC_S_OVERRIDE);
+	ujobs_worker_connect(database, "ujobs relay", "500ms");
 	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	(void) ujobs_engine_area();
 	ujobs_in_flight_clear();

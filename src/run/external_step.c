@@ -1,5 +1,5 @@
 /*
- * outside_step.c: the remembered parts of a job that a program outside does.
+ * external_step.c: the remembered parts of a job that a program outside does.
  *
  * The same rows as those of a durable job.  Each call is one change, which is
  * durable with the commit of the program's transaction; the program skips by
@@ -13,9 +13,10 @@
 
 #include "core/error.h"
 #include "core/wakeup.h"
-#include "run/outside.h"
+#include "run/external_step.h"
 #include "run/step_memory.h"
 #include "store/event_store.h"
+#include "store/lease_store.h"
 #include "store/step_store.h"
 
 typedef struct Steps
@@ -95,7 +96,7 @@ refuse_name(const char *name)
 }
 
 bool
-ujobs_outside_step_get(const UjobsJob *job, const char *name, Jsonb **output)
+ujobs_external_step_get(const UjobsJob *job, const char *name, Jsonb **output)
 {
 	Steps		steps = load(job, name);
 	bool		completed = steps.step != NULL && steps.step->status == UJOBS_STEP_COMPLETED;
@@ -106,7 +107,7 @@ ujobs_outside_step_get(const UjobsJob *job, const char *name, Jsonb **output)
 }
 
 void
-ujobs_outside_step_put(const UjobsJob *job, const char *name, Jsonb *output)
+ujobs_external_step_put(const UjobsJob *job, const char *name, Jsonb *output)
 {
 	Steps		steps = load(job, name);
 	UjobsStep	step = next_step(&steps, name);
@@ -118,7 +119,7 @@ ujobs_outside_step_put(const UjobsJob *job, const char *name, Jsonb *output)
 }
 
 bool
-ujobs_outside_step_suspend(const UjobsJob *job, const char *name, TimestampTz *wake_at)
+ujobs_external_step_suspend(const UjobsJob *job, const char *name, TimestampTz *wake_at)
 {
 	Steps		steps = load(job, name);
 	UjobsStep	step = next_step(&steps, name);
@@ -147,7 +148,7 @@ ujobs_outside_step_suspend(const UjobsJob *job, const char *name, TimestampTz *w
 }
 
 /* What the wait came to, if it is over; else SUSPENDED. */
-static UjobsOutsideWait
+static UjobsExternalWait
 look(const UjobsJob *job, const Steps *steps, UjobsStep *step, Jsonb **payload)
 {
 	Steps		there = {.step = step};
@@ -161,20 +162,20 @@ look(const UjobsJob *job, const Steps *steps, UjobsStep *step, Jsonb **payload)
 		*payload = found.payload;
 	}
 	else if (step->wake_at > GetCurrentTimestamp())
-		return UJOBS_OUTSIDE_SUSPENDED;
+		return UJOBS_EXTERNAL_SUSPENDED;
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetLatestSnapshot());
 	complete(job, &there, step, *payload);
 	PopActiveSnapshot();
-	return step->event_id != 0 ? UJOBS_OUTSIDE_RECEIVED : UJOBS_OUTSIDE_TIMEOUT;
+	return step->event_id != 0 ? UJOBS_EXTERNAL_RECEIVED : UJOBS_EXTERNAL_TIMEOUT;
 }
 
-UjobsOutsideWait
-ujobs_outside_step_await(const UjobsJob *job, const char *name, const UjobsStep *wait, Jsonb **payload)
+UjobsExternalWait
+ujobs_external_step_await(const UjobsJob *job, const char *name, const UjobsStep *wait, Jsonb **payload)
 {
 	Steps		steps = load(job, name);
 	UjobsStep	step = next_step(&steps, name);
-	UjobsOutsideWait outcome;
+	UjobsExternalWait outcome;
 
 	*payload = NULL;
 	if (steps.step != NULL && step.event == NULL)
@@ -189,13 +190,13 @@ ujobs_outside_step_await(const UjobsJob *job, const char *name, const UjobsStep 
 	}
 	if (step.status == UJOBS_STEP_COMPLETED)
 	{
-		outcome = step.event_id != 0 ? UJOBS_OUTSIDE_RECEIVED : UJOBS_OUTSIDE_TIMEOUT;
+		outcome = step.event_id != 0 ? UJOBS_EXTERNAL_RECEIVED : UJOBS_EXTERNAL_TIMEOUT;
 		*payload = output_of(&step);
 	}
 	else
 		outcome = look(job, &steps, &step, payload);
 	PopActiveSnapshot();
-	if (outcome == UJOBS_OUTSIDE_SUSPENDED)
+	if (outcome == UJOBS_EXTERNAL_SUSPENDED)
 	{
 		ujobs_lease_suspend(job, &(UjobsSuspension) {.due_at = step.wake_at});
 		ujobs_wakeup_note_wait(job->id);

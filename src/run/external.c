@@ -1,5 +1,5 @@
 /*
- * outside.c: steps 6 and 7 of the walk for a job that a program outside does.
+ * external.c: steps 6 and 7 of the walk for a job that a program outside does.
  *
  * Whether and when a failed attempt is tried again is decided as for jobs
  * inside (settle.c); a program may ask for something else with its nack.
@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/wakeup.h"
 #include "model/retry.h"
-#include "run/outside.h"
+#include "run/external.h"
 #include "run/settle.h"
 #include "run/step_memory.h"
 #include "store/definition_store.h"
@@ -61,7 +61,7 @@ fold_steps(const UjobsJob *job, bool kept)
 }
 
 void
-ujobs_outside_done(UjobsJob *job, int64 lease, Jsonb *result)
+ujobs_external_done(UjobsJob *job, int64 lease, Jsonb *result)
 {
 	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
 	UjobsFinish finish = {
@@ -122,7 +122,7 @@ park(UjobsJob *job, const UjobsNack *nack, TimestampTz now)
 	};
 
 	if (nack->delay < 0)
-		suspension.reason = "parked by its worker until somebody retries it";
+		suspension.reason = "parked by its worker until it is retried";
 	ujobs_lease_suspend(job, &suspension);
 	return "suspended";
 }
@@ -154,7 +154,7 @@ drop(const UjobsDefinition *definition, UjobsVerdict *verdict)
 }
 
 const char *
-ujobs_outside_nack(UjobsJob *job, const UjobsNack *nack)
+ujobs_external_nack(UjobsJob *job, const UjobsNack *nack)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	const UjobsDefinition *definition = ujobs_definition_by_id(job->definition_id);
@@ -184,7 +184,7 @@ ujobs_outside_nack(UjobsJob *job, const UjobsNack *nack)
 }
 
 void
-ujobs_outside_expire(UjobsJob *job, const UjobsLease *lease)
+ujobs_external_expire(UjobsJob *job, const UjobsLease *lease)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	ErrorData  *error = ujobs_settle_make_error(UJOBS_ERRCODE(JOB_LEASE_LOST),
