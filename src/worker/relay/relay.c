@@ -437,7 +437,7 @@ leave_if_idle(void)
 void
 ujobs_relay_main(Datum arg)
 {
-	birth(DatumGetObjectId(arg));
+	start_process(DatumGetObjectId(arg));
 	MemoryContextSwitchTo(loop_memory);
 	for (;;)
 	{
