@@ -63,7 +63,8 @@ sub nouns_of
 	return map { ($_, s/ies$/y/r, s/s$//r) } @nouns;
 }
 
-# Functions that others may call: name => file of the definition.
+# Functions that others may call: name => file of the definition.  Not the one function that each sink module
+# shows to the server: core/sink.h has its name.
 sub exported_functions
 {
 	my %where;
@@ -72,7 +73,7 @@ sub exported_functions
 	{
 		while ($code{$file} =~ /^([\w \t*]+)\n(ujobs_(?!sql_)\w+)\(/mg)
 		{
-			$where{$2} = $file unless $1 =~ /\bstatic\b/;
+			$where{$2} = $file unless $1 =~ /\b(?:static|UJOBS_SINK_EXPORT)\b/;
 		}
 	}
 	return \%where;

@@ -82,7 +82,7 @@ check_header(const char *name, const JsonbValue *value)
 
 /* The session's trace goes along, unless the headers have one or it is none. */
 static bool
-trace_is_wanted(Jsonb *headers)
+needs_trace(Jsonb *headers)
 {
 	JsonbValue	value;
 
@@ -123,7 +123,7 @@ headers_argument(FunctionCallInfo fcinfo, int argument)
 		check_header(name, &value);
 		ujobs_json_value(&json, name, &value);
 	}
-	if (trace_is_wanted(headers))
+	if (needs_trace(headers))
 		ujobs_json_text(&json, "traceparent", ujobs_guc_traceparent);
 	return ujobs_json_end(&json);
 }

@@ -3,7 +3,7 @@
  * on a broker: set_queue_driver, consume_queue.
  *
  * All of it is a superuser's: a sink is a connection that the server opens to
- * where that is said.  A secret goes in and never comes out.
+ * any address.  A secret goes in and never comes out.
  */
 #include "postgres.h"
 
@@ -94,7 +94,7 @@ module_required(const char *kind)
 }
 
 /*
- * A password in front of the host would be shown to everybody.  What stands
+ * A password in front of the host would be shown to every role.  What is
  * there alone is a token for NATS, and a user for Redis.
  */
 static void
@@ -120,7 +120,7 @@ check_url(const char *kind, Jsonb *options)
 
 /* Raises UJ003 and UJ024. */
 static UjobsSinkOptions *
-examine(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
+validate(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
 {
 	static const volatile bool never = false;
 	UjobsSinkOptions *options = ujobs_sink_module_options(facts, &never);
@@ -136,7 +136,7 @@ examine(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
 							 "Correct its name or leave it out.");
 	(void) ujobs_sink_module_max_payload(module->kind, facts->options);
 	(void) ujobs_sink_module_attempts(facts->options);
-	if (module->examine != NULL && !module->examine(options, &error))
+	if (module->validate != NULL && !module->validate(options, &error))
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 				 errmsg("the options of sink \"%s\" cannot be used", facts->sink),
@@ -250,7 +250,7 @@ store(UjobsSink *asked, bool replace)
 }
 
 static void
-settle_home(void)
+settle_store_identity(void)
 {
 	UjobsIdentity identity;
 
@@ -297,13 +297,13 @@ ujobs_sql_define_sink(PG_FUNCTION_ARGS)
 	asked.options = without_check(asked.options);
 
 	module = module_required(asked.kind);
-	settle_home();
+	settle_store_identity();
 	stored = ujobs_sink_find(asked.name, false);
 	facts.sink = asked.name;
-	facts.home = ujobs_store_identity_uuid();
+	facts.store_id = ujobs_store_identity_uuid();
 	facts.options = asked.options;
 	facts.secret = stored == NULL || strcmp(stored->kind, asked.kind) != 0 ? NULL : stored->secret;
-	options = examine(module, &facts);
+	options = validate(module, &facts);
 	if (check)
 		try_connection(module, options);
 	store(&asked, replace);
@@ -336,7 +336,7 @@ ujobs_sql_set_sink_secret(PG_FUNCTION_ARGS)
 	sink = sink_required(ujobs_options_required(fcinfo, 0, "name"));
 	facts.sink = sink->name;
 	facts.options = sink->options;
-	(void) examine(module_required(sink->kind), &facts);
+	(void) validate(module_required(sink->kind), &facts);
 	ujobs_sink_set_secret(sink->id, facts.secret);
 	ujobs_wakeup_note_relay();
 	AtEOXact_GUC(true, nest);

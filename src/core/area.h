@@ -232,7 +232,7 @@ typedef struct UjobsArea
 	UjobsWaitedFor waited_for;
 	UjobsClaims claims;
 	UjobsCapShown caps[UJOBS_CAPS_SHOWN];
-	UjobsInFlight flight[UJOBS_IN_FLIGHT_SINKS];	/* of the outbox (core/in_flight.h) */
+	UjobsInFlight in_flight[UJOBS_IN_FLIGHT_SINKS];	/* of the outbox (core/in_flight.h) */
 	int32		running;		/* inside and outside, when ujobs.max_running was last looked at */
 	UjobsHint	hint[UJOBS_HINT_RING_SIZE];
 	UjobsTicket ring[UJOBS_MAX_SLOTS][UJOBS_RING_SIZE];

@@ -1,11 +1,11 @@
 /*
- * connection.c: the thread, the locked box between it and its owner, the end.
+ * connection.c: the thread, what it shares with its owner, and its end.
  *
  * Up to the line "the owner's side" everything runs in the thread: no
  * PostgreSQL function, no memory but malloc's, no error but text.
  *
- * A thread that does not end when it is told to cannot be ended; its owner
- * leaves it the box, and whoever is last frees that.  If the process ends
+ * A thread that does not end when it is told to cannot be ended: its owner abandons it,
+ * and it frees what they share when it ends.  If the process ends
  * meanwhile, it does so without the libraries' exit functions, which would
  * run below a thread that still uses them.
  */
@@ -38,7 +38,7 @@ struct UjobsConnection
 	UjobsSinkOptions options;
 	UjobsSinkBatch *texts;			/* memory of the options */
 	const char *queue;
-	int			pipe;
+	int			wake_end;
 
 	/* Under mutex; stop is also read without it, by the module. */
 	volatile bool stop;
@@ -79,26 +79,26 @@ shift(UjobsSinkBatch **list)
 	return first;
 }
 
-/* Under mutex: the pipe of an owner who has gone may be another file by now. */
+/* Under mutex: the pipe of an owner that has gone may be another file by now. */
 static void
-ring(UjobsConnection *connection)
+wake_owner(UjobsConnection *connection)
 {
 	if (!connection->abandoned)
-		ujobs_wake_pipe_write(connection->pipe);
+		ujobs_wake_pipe_write(connection->wake_end);
 }
 
 static void
-say_ready(UjobsConnection *connection)
+set_ready(UjobsConnection *connection)
 {
 	pthread_mutex_lock(&connection->mutex);
 	connection->state = UJOBS_CONNECTION_READY;
-	ring(connection);
+	wake_owner(connection);
 	pthread_mutex_unlock(&connection->mutex);
 }
 
-/* batch: what it carried when that happened, or NULL. */
+/* batch: what it was sending, or NULL. */
 static void
-say_broken(UjobsConnection *connection, const UjobsSinkError *error, UjobsSinkBatch *batch)
+set_broken(UjobsConnection *connection, const UjobsSinkError *error, UjobsSinkBatch *batch)
 {
 	pthread_mutex_lock(&connection->mutex);
 	connection->state = UJOBS_CONNECTION_BROKEN;
@@ -112,12 +112,12 @@ say_broken(UjobsConnection *connection, const UjobsSinkError *error, UjobsSinkBa
 		batch->broken = true;
 		append(&connection->back, batch);
 	}
-	ring(connection);
+	wake_owner(connection);
 	pthread_mutex_unlock(&connection->mutex);
 }
 
 static UjobsSinkBatch *
-await_parcel(UjobsConnection *connection)
+wait_for_batch(UjobsConnection *connection)
 {
 	UjobsSinkBatch *batch;
 
@@ -130,35 +130,35 @@ await_parcel(UjobsConnection *connection)
 }
 
 static void
-give_back(UjobsConnection *connection, UjobsSinkBatch *batch)
+return_batch(UjobsConnection *connection, UjobsSinkBatch *batch)
 {
 	pthread_mutex_lock(&connection->mutex);
 	append(&connection->back, batch);
-	ring(connection);
+	wake_owner(connection);
 	pthread_mutex_unlock(&connection->mutex);
 }
 
 static void
-carry_out(UjobsConnection *connection, void *session)
+publish_batches(UjobsConnection *connection, void *handle)
 {
 	UjobsSinkBatch *batch;
 
-	while ((batch = await_parcel(connection)) != NULL)
+	while ((batch = wait_for_batch(connection)) != NULL)
 	{
 		UjobsSinkError error = {""};
 
-		if (!connection->module->publish(session, batch->messages, batch->n, &error))
+		if (!connection->module->publish(handle, batch->messages, batch->n, &error))
 		{
-			say_broken(connection, &error, batch);
+			set_broken(connection, &error, batch);
 			return;
 		}
-		give_back(connection, batch);
+		return_batch(connection, batch);
 	}
 }
 
 /* How many may be taken now; 0: leave. */
 static int
-await_leave_to_take(UjobsConnection *connection)
+wait_for_allowance(UjobsConnection *connection)
 {
 	int			max;
 
@@ -171,14 +171,14 @@ await_leave_to_take(UjobsConnection *connection)
 }
 
 static void
-await_verdicts(UjobsConnection *connection, int n)
+wait_for_verdicts(UjobsConnection *connection, int n)
 {
 	for (int i = 0; i < n; i++)
 		connection->deliveries[i].verdict = UJOBS_SINK_LEAVE;
 	pthread_mutex_lock(&connection->mutex);
 	connection->settled = false;
 	connection->n_taken = n;
-	ring(connection);
+	wake_owner(connection);
 	while (!connection->stop && !connection->settled)
 		pthread_cond_wait(&connection->changed, &connection->mutex);
 	connection->n_taken = 0;
@@ -186,55 +186,55 @@ await_verdicts(UjobsConnection *connection, int n)
 }
 
 static void
-carry_in(UjobsConnection *connection, void *session)
+take_deliveries(UjobsConnection *connection, void *handle)
 {
 	int			max;
 
-	while ((max = await_leave_to_take(connection)) > 0)
+	while ((max = wait_for_allowance(connection)) > 0)
 	{
 		UjobsSinkError error = {""};
-		int			n = connection->module->take(session, connection->deliveries, max, TAKE_WAIT_MS, &error);
+		int			n = connection->module->take(handle, connection->deliveries, max, TAKE_WAIT_MS, &error);
 
 		if (n > 0)
 		{
-			await_verdicts(connection, n);
-			if (!connection->module->settle(session, connection->deliveries, n, &error))
+			wait_for_verdicts(connection, n);
+			if (!connection->module->settle(handle, connection->deliveries, n, &error))
 				n = -1;
 		}
 		if (n < 0)
 		{
-			say_broken(connection, &error, NULL);
+			set_broken(connection, &error, NULL);
 			return;
 		}
 	}
 }
 
 static void
-serve(UjobsConnection *connection)
+run_connection(UjobsConnection *connection)
 {
 	UjobsSinkError error = {""};
-	void	   *session = connection->module->connect(&connection->options, &error);
+	void	   *handle = connection->module->connect(&connection->options, &error);
 
-	if (session == NULL)
+	if (handle == NULL)
 	{
-		say_broken(connection, &error, NULL);
+		set_broken(connection, &error, NULL);
 		return;
 	}
-	if (connection->queue != NULL && !connection->module->subscribe(session, connection->queue, &error))
-		say_broken(connection, &error, NULL);
+	if (connection->queue != NULL && !connection->module->subscribe(handle, connection->queue, &error))
+		set_broken(connection, &error, NULL);
 	else
 	{
-		say_ready(connection);
+		set_ready(connection);
 		if (connection->queue == NULL)
-			carry_out(connection, session);
+			publish_batches(connection, handle);
 		else
-			carry_in(connection, session);
+			take_deliveries(connection, handle);
 	}
-	connection->module->disconnect(session);
+	connection->module->disconnect(handle);
 }
 
 static void
-free_courier(UjobsConnection *connection)
+free_connection(UjobsConnection *connection)
 {
 	UjobsSinkBatch *batch;
 
@@ -255,14 +255,14 @@ run(void *arg)
 	UjobsConnection *connection = arg;
 	bool		last;
 
-	serve(connection);
+	run_connection(connection);
 	pthread_mutex_lock(&connection->mutex);
 	connection->ended = true;
 	last = connection->abandoned;
 	pthread_cond_signal(&connection->over);
 	pthread_mutex_unlock(&connection->mutex);
 	if (last)
-		free_courier(connection);
+		free_connection(connection);
 	return NULL;
 }
 
@@ -281,21 +281,21 @@ note_exit(int code, Datum arg)
 
 /* After everything that PostgreSQL does at exit, before what libraries do. */
 static void
-leave_at_once(void)
+exit_at_once(void)
 {
 	if (exiting && threads > 0)
 		_exit(exit_code);
 }
 
 static void
-guard_exit(void)
+register_exit(void)
 {
 	static bool guarded = false;
 
 	if (guarded)
 		return;
 	on_proc_exit(note_exit, (Datum) 0);
-	if (atexit(leave_at_once) != 0)
+	if (atexit(exit_at_once) != 0)
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	guarded = true;
 }
@@ -323,12 +323,12 @@ copy_plan(UjobsConnection *connection, const UjobsConnectionPlan *plan)
 	UjobsSinkBatch *texts = connection->texts = ujobs_sink_batch_new(1);
 
 	connection->module = plan->module;
-	connection->pipe = plan->pipe;
+	connection->wake_end = plan->wake_end;
 	if (plan->queue != NULL)
 		connection->queue = ujobs_sink_batch_text(texts, plan->queue, strlen(plan->queue));
 	*to = *from;
 	to->sink = ujobs_sink_batch_text(texts, from->sink, strlen(from->sink));
-	to->home = ujobs_sink_batch_text(texts, from->home, strlen(from->home));
+	to->store_id = ujobs_sink_batch_text(texts, from->store_id, strlen(from->store_id));
 	to->options = copy_pairs(texts, from->options, from->n_options);
 	to->secrets = copy_pairs(texts, from->secrets, from->n_secrets);
 	to->stop = &connection->stop;
@@ -370,13 +370,13 @@ ujobs_connection_start(const UjobsConnectionPlan *plan)
 
 	if (connection == NULL)
 		return NULL;
-	guard_exit();
+	register_exit();
 	init_locks(connection);
 	copy_plan(connection, plan);
 	result = start_thread(connection);
 	if (result != 0)
 	{
-		free_courier(connection);
+		free_connection(connection);
 		errno = result;
 		return NULL;
 	}
@@ -453,7 +453,7 @@ ujobs_connection_settle(UjobsConnection *connection)
 
 /* Under mutex. */
 static bool
-await_end(UjobsConnection *connection)
+wait_for_end(UjobsConnection *connection)
 {
 	struct timespec until;
 	int			result = 0;
@@ -479,7 +479,7 @@ ujobs_connection_stop(UjobsConnection *connection)
 	pthread_mutex_lock(&connection->mutex);
 	connection->stop = true;
 	pthread_cond_signal(&connection->changed);
-	ended = await_end(connection);
+	ended = wait_for_end(connection);
 	connection->abandoned = !ended;
 	pthread_mutex_unlock(&connection->mutex);
 	if (!ended)
@@ -489,13 +489,13 @@ ujobs_connection_stop(UjobsConnection *connection)
 	}
 	pthread_join(thread, NULL);
 	threads--;
-	free_courier(connection);
+	free_connection(connection);
 }
 
 /* ---- a session's try ---- */
 
 static bool
-await_connection(UjobsConnection *connection, UjobsWakePipe *pipe, int timeout_ms, UjobsSinkError *error)
+wait_for_connection(UjobsConnection *connection, UjobsWakePipe *pipe, int timeout_ms, UjobsSinkError *error)
 {
 	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout_ms);
 	UjobsConnectionState state;
@@ -520,7 +520,7 @@ ujobs_connection_try(const UjobsConnectionPlan *plan, int timeout_ms, UjobsSinkE
 {
 	UjobsConnectionPlan own = *plan;
 	UjobsSinkOptions options = *plan->options;
-	UjobsWakePipe	pipe;
+	UjobsWakePipe pipe;
 	UjobsConnection *volatile connection = NULL;
 	volatile bool connected = false;
 
@@ -529,12 +529,12 @@ ujobs_connection_try(const UjobsConnectionPlan *plan, int timeout_ms, UjobsSinkE
 	{
 		options.check = true;
 		own.options = &options;
-		own.pipe = pipe.write_end;
+		own.wake_end = pipe.write_end;
 		connection = ujobs_connection_start(&own);
 		if (connection == NULL)
 			snprintf(error->text, sizeof(error->text), "could not start a thread: %s", strerror(errno));
 		else
-			connected = await_connection(connection, &pipe, timeout_ms, error);
+			connected = wait_for_connection(connection, &pipe, timeout_ms, error);
 	}
 	PG_FINALLY();
 	{

@@ -3,12 +3,11 @@
  *
  * A sink module's functions block: name look-up, TLS, a system that does not
  * answer.  The thread calls them and nothing else; the process (relay, or a
- * session that tries a sink) hands it batches, gets them back with fates, and
- * waits for all its threads with one pipe.  The thread never calls PostgreSQL
- * and blocks every signal.
+ * session that tries a sink) gives it batches, gets them back with fates, and
+ * waits for all its threads with one pipe (wake_pipe.h).  The thread never calls
+ * PostgreSQL and blocks every signal.
  *
- * A connection lives as long as its connection: once it is broken, its owner
- * stops it and starts another one when he thinks fit.
+ * Once it is broken, its owner stops it and starts another one, now or later.
  *
  * Every function here is the owner's; none of them blocks but stop and try.
  */
@@ -35,7 +34,7 @@ typedef struct UjobsConnectionPlan
 	const UjobsSinkModule *module;
 	const UjobsSinkOptions *options;	/* copied; `stop` is the connection's own */
 	const char *queue;			/* whose jobs it takes; NULL: it publishes */
-	int			pipe;			/* write end; a byte is written when there is something new */
+	int			wake_end;		/* of a pipe; written to when something is new */
 } UjobsConnectionPlan;
 
 /* NULL with errno when there is no memory or no thread to be had. */
@@ -71,7 +70,7 @@ extern void ujobs_connection_settle(UjobsConnection *connection);
 /* ---- the end ---- */
 
 /*
- * Ends it, with what it still carries.  Waits half a second for the thread;
+ * Ends it, with what it still has.  Waits half a second for the thread;
  * one that hangs longer is left alone and ends by itself, or with the process.
  * NULL is allowed.
  */
@@ -79,7 +78,7 @@ extern void ujobs_connection_stop(UjobsConnection *connection);
 
 /*
  * Can a connection be made with these options?  For a session: waits at most
- * timeout_ms, ends on cancel.  The plan's pipe is ignored.
+ * timeout_ms, ends on cancel.  The plan's wake_end is ignored.
  */
 extern bool ujobs_connection_try(const UjobsConnectionPlan *plan, int timeout_ms, UjobsSinkError *error);
 

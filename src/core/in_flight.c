@@ -10,30 +10,30 @@ void
 ujobs_in_flight_set(int32 sink_id, const int64 *ids, int n)
 {
 	UjobsArea  *area = ujobs_engine_area_attached();
-	UjobsInFlight *flight = NULL;
+	UjobsInFlight *entry = NULL;
 
 	for (int i = 0; area != NULL && i < UJOBS_IN_FLIGHT_SINKS; i++)
 	{
-		UjobsInFlight *f = &area->flight[i];
+		UjobsInFlight *e = &area->in_flight[i];
 
-		if (f->n == 0 && flight == NULL)
-			flight = f;
-		if (f->n > 0 && f->sink_id == sink_id)
+		if (e->n == 0 && entry == NULL)
+			entry = e;
+		if (e->n > 0 && e->sink_id == sink_id)
 		{
-			flight = f;
+			entry = e;
 			break;
 		}
 	}
-	if (flight == NULL)
+	if (entry == NULL)
 		return;
 	n = Min(n, UJOBS_IN_FLIGHT_MESSAGES);
-	flight->n = 0;
+	entry->n = 0;
 	pg_write_barrier();
-	flight->sink_id = sink_id;
+	entry->sink_id = sink_id;
 	if (n > 0)
-		memcpy(flight->id, ids, n * sizeof(int64));
+		memcpy(entry->id, ids, n * sizeof(int64));
 	pg_write_barrier();
-	flight->n = n;
+	entry->n = n;
 }
 
 void
@@ -42,7 +42,7 @@ ujobs_in_flight_clear(void)
 	UjobsArea  *area = ujobs_engine_area_attached();
 
 	for (int i = 0; area != NULL && i < UJOBS_IN_FLIGHT_SINKS; i++)
-		area->flight[i].n = 0;
+		area->in_flight[i].n = 0;
 }
 
 int
@@ -54,10 +54,10 @@ ujobs_in_flight_read(int64 **ids)
 	*ids = palloc(UJOBS_IN_FLIGHT_SINKS * UJOBS_IN_FLIGHT_MESSAGES * sizeof(int64));
 	for (int i = 0; area != NULL && i < UJOBS_IN_FLIGHT_SINKS; i++)
 	{
-		int			here = Min(Max(area->flight[i].n, 0), UJOBS_IN_FLIGHT_MESSAGES);
+		int			here = Min(Max(area->in_flight[i].n, 0), UJOBS_IN_FLIGHT_MESSAGES);
 
 		pg_read_barrier();
-		memcpy(*ids + n, area->flight[i].id, here * sizeof(int64));
+		memcpy(*ids + n, area->in_flight[i].id, here * sizeof(int64));
 		n += here;
 	}
 	return n;

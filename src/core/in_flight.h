@@ -1,8 +1,8 @@
 /*
  * in_flight.h: which messages of the outbox are on their way right now.
  *
- * The relay of a database alone writes, in its area; those who look in take a
- * glance without a lock.
+ * The relay of a database alone writes, in its area; readers take no lock and
+ * may see a part of a change.
  */
 #ifndef UJOBS_CORE_IN_FLIGHT_H
 #define UJOBS_CORE_IN_FLIGHT_H

@@ -7,7 +7,7 @@
  * depends on no client library itself.
  *
  * A module never calls PostgreSQL, never raises and never keeps a signal:
- * apart from `examine`, its functions run in a thread of their own (connection.h)
+ * apart from `validate`, its functions run in a thread of their own (connection.h)
  * in which every signal is blocked.  Its memory comes from malloc.  One
  * connection is used by one thread, which calls one function at a time; each
  * call may block, but never longer than the connection's timeout, and comes
@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define UJOBS_SINK_VERSION 1
 #define UJOBS_SINK_ENTRY "ujobs_sink_module"
@@ -38,11 +39,23 @@ typedef struct UjobsSinkPair
 	const char *value;
 } UjobsSinkPair;
 
-/* How to reach the system.  Stands as long as the connection does. */
+/* The value of the pair of that name, or NULL. */
+static inline const char *
+ujobs_sink_pair_find(const UjobsSinkPair *pairs, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (strcmp(pairs[i].name, name) == 0)
+			return pairs[i].value;
+	}
+	return NULL;
+}
+
+/* How to reach the system.  Valid as long as the connection is. */
 typedef struct UjobsSinkOptions
 {
 	const char *sink;			/* its name */
-	const char *home;			/* uuid of this store: whom claims belong to */
+	const char *store_id;			/* uuid of this store: whom claims belong to */
 	const UjobsSinkPair *options;	/* as given to define_sink; a nested object's as "tls.ca" */
 	int			n_options;
 	const UjobsSinkPair *secrets;	/* as given to set_sink_secret */
@@ -90,7 +103,7 @@ typedef struct UjobsSinkDelivery
 	const char *id;				/* as UjobsSinkMessage; the module's own text if it has none */
 	const char *payload;		/* NUL-terminated; the module's until settle */
 	size_t		payload_size;
-	bool		ours;			/* the claim on its id is this home's (see take) */
+	bool		ours;			/* the claim on its id is this store's (see take) */
 	UjobsSinkVerdict verdict;
 	void	   *handle;			/* the module's */
 } UjobsSinkDelivery;
@@ -102,13 +115,13 @@ typedef struct UjobsSinkModule
 	const char *kind;
 	bool		takes_jobs;		/* may be a queue's driver: has subscribe, take and settle */
 	const char *const *option_names;	/* those it knows, NULL-terminated; others are refused; "x.": x.anything */
-	const char *const *secret_names;	/* as well; a name "headers." stands for all that begin so */
+	const char *const *secret_names;	/* as well; a name "headers." means all that begin so */
 
 	/*
 	 * Are the options and secrets well-formed?  No network, no thread: called
 	 * by the session that defines the sink.
 	 */
-	bool		(*examine) (const UjobsSinkOptions *options, UjobsSinkError *error);
+	bool		(*validate) (const UjobsSinkOptions *options, UjobsSinkError *error);
 
 	/* A connection that is ready to publish, or NULL. */
 	void	   *(*connect) (const UjobsSinkOptions *options, UjobsSinkError *error);
@@ -127,8 +140,8 @@ typedef struct UjobsSinkModule
 	/*
 	 * At most max messages, waiting up to wait_ms for the first; the count, or
 	 * -1 with an error.  Before it gives a message it claims its id for this
-	 * home, durably and at the system itself, the first home wins and keeps it:
-	 * ours says whether that is this home.  So a message which is delivered
+	 * store, durably and at the system itself, the first store wins and keeps it:
+	 * ours says whether that is this store.  So a message which is delivered
 	 * twice, published twice, or whose acknowledgement was lost can only become
 	 * a job in one store.
 	 */

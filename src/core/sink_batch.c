@@ -61,10 +61,10 @@ ujobs_sink_batch_add(UjobsSinkBatch *batch, int64 row, int attempts)
 }
 
 static void *
-take_room(UjobsSinkBatch *batch, size_t size)
+take_space(UjobsSinkBatch *batch, size_t size)
 {
 	UjobsSinkBatchBlock *block = batch->blocks;
-	void	   *room;
+	void	   *space;
 
 	size = MAXALIGN(size);
 	if (block == NULL || block->size - block->used < size)
@@ -79,15 +79,15 @@ take_room(UjobsSinkBatch *batch, size_t size)
 		block->next = batch->blocks;
 		batch->blocks = block;
 	}
-	room = block->data + block->used;
+	space = block->data + block->used;
 	block->used += size;
-	return room;
+	return space;
 }
 
 char *
 ujobs_sink_batch_text(UjobsSinkBatch *batch, const char *text, size_t size)
 {
-	char	   *copy = take_room(batch, size + 1);
+	char	   *copy = take_space(batch, size + 1);
 
 	memcpy(copy, text, size);
 	copy[size] = '\0';
@@ -98,7 +98,7 @@ ujobs_sink_batch_text(UjobsSinkBatch *batch, const char *text, size_t size)
 UjobsSinkPair *
 ujobs_sink_batch_pairs(UjobsSinkBatch *batch, int n)
 {
-	return take_room(batch, n * sizeof(UjobsSinkPair));
+	return take_space(batch, n * sizeof(UjobsSinkPair));
 }
 
 void

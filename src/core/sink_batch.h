@@ -1,7 +1,7 @@
 /*
  * sink_batch.h: messages on their way to another system, in memory that a thread may read.
  *
- * Filled by the process, carried by a connection (connection.h), given back with
+ * Filled by the process, sent by the thread of a connection (connection.h), given back with
  * the fate of each message.  Its memory is malloc's, and goes with it.
  */
 #ifndef UJOBS_CORE_SINK_BATCH_H
@@ -18,9 +18,9 @@ typedef struct UjobsSinkBatch
 	int			capacity;
 	size_t		bytes;			/* of the texts */
 	UjobsSinkMessage *messages;
-	int64	   *rows;			/* the filler's: what each of them is */
-	int		   *attempts;		/* the filler's: tries that counted, before this one */
-	bool		broken;			/* the connection failed with it, or before it was its turn */
+	int64	   *rows;			/* the owner's: what each of them is */
+	int		   *attempts;		/* the owner's: tries that counted, before this one */
+	bool		broken;			/* the connection failed with it, or before it was sent */
 	struct UjobsSinkBatchBlock *blocks;
 } UjobsSinkBatch;
 
@@ -33,7 +33,7 @@ extern UjobsSinkMessage *ujobs_sink_batch_add(UjobsSinkBatch *batch, int64 row, 
 /* A copy that lives as long as the batch, NUL-terminated. */
 extern char *ujobs_sink_batch_text(UjobsSinkBatch *batch, const char *text, size_t size);
 
-/* Room for n pairs. */
+/* Memory for n pairs. */
 extern UjobsSinkPair *ujobs_sink_batch_pairs(UjobsSinkBatch *batch, int n);
 
 /* NULL is allowed. */

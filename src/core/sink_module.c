@@ -107,6 +107,7 @@ ujobs_sink_module(const char *kind, char **reason)
 	const UjobsSinkModule *module;
 	const char *fault;
 
+	Assert(IsTransactionState());
 	if (number < 0)
 	{
 		*reason = psprintf("there is no such kind of sink: \"%s\"", kind);
@@ -214,17 +215,6 @@ is_ours(const char *name)
 		strcmp(name, "attempts") == 0;
 }
 
-static const char *
-find(const UjobsSinkPair *pairs, int n, const char *name)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (strcmp(pairs[i].name, name) == 0)
-			return pairs[i].value;
-	}
-	return NULL;
-}
-
 static void
 refuse(const char *option, const char *value, const char *hint)
 {
@@ -261,7 +251,7 @@ ujobs_sink_module_max_payload(const char *kind, Jsonb *options)
 {
 	int			n;
 	UjobsSinkPair *pairs = ujobs_sink_module_pairs(options, &n);
-	const char *given = find(pairs, n, "maxPayload");
+	const char *given = ujobs_sink_pair_find(pairs, n, "maxPayload");
 	int64		bytes;
 
 	if (given == NULL)
@@ -279,7 +269,7 @@ ujobs_sink_module_attempts(Jsonb *options)
 {
 	int			n;
 	UjobsSinkPair *pairs = ujobs_sink_module_pairs(options, &n);
-	const char *given = find(pairs, n, "attempts");
+	const char *given = ujobs_sink_pair_find(pairs, n, "attempts");
 
 	if (given == NULL)
 		return DEFAULT_ATTEMPTS;
@@ -293,7 +283,7 @@ ujobs_sink_module_wants_check(Jsonb *options)
 {
 	int			n;
 	UjobsSinkPair *pairs = ujobs_sink_module_pairs(options, &n);
-	const char *given = find(pairs, n, "check");
+	const char *given = ujobs_sink_pair_find(pairs, n, "check");
 
 	if (given != NULL && strcmp(given, "true") != 0 && strcmp(given, "false") != 0)
 		refuse("check", given, "Give true or false.");
@@ -318,14 +308,14 @@ ujobs_sink_module_options(const UjobsSinkFacts *facts, const volatile bool *stop
 	o->options = kept;
 	o->secrets = ujobs_sink_module_pairs(facts->secret, &o->n_secrets);
 	o->sink = to_utf8(facts->sink);
-	o->home = pstrdup(facts->home == NULL ? "" : facts->home);
-	o->timeout_ms = timeout_ms(find(all, n, "timeout"));
+	o->store_id = pstrdup(facts->store_id == NULL ? "" : facts->store_id);
+	o->timeout_ms = timeout_ms(ujobs_sink_pair_find(all, n, "timeout"));
 	o->allow_private = ujobs_guc_http_allow_private;
 	o->stop = stop;
 	return o;
 }
 
-/* A name that ends with a dot stands for all that begin with it. */
+/* A name that ends with a dot means all that begin with it. */
 static bool
 is_known(const char *const *names, const char *name)
 {

@@ -30,7 +30,7 @@ extern const char *ujobs_sink_module_library(const char *kind);
 typedef struct UjobsSinkFacts
 {
 	const char *sink;
-	const char *home;			/* ujobs_store_identity_uuid() */
+	const char *store_id;			/* ujobs_store_identity_uuid() */
 	Jsonb	   *options;
 	Jsonb	   *secret;			/* NULL = none */
 } UjobsSinkFacts;

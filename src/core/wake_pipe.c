@@ -20,35 +20,35 @@ prepare_end(int fd)
 }
 
 void
-ujobs_wake_pipe_open(UjobsWakePipe *wake)
+ujobs_wake_pipe_open(UjobsWakePipe *wake_pipe)
 {
 	int			ends[2];
 
 	if (pipe(ends) != 0)
 		ereport(ERROR, (errcode_for_file_access(), errmsg("could not create a pipe: %m")));
-	wake->read_end = ends[0];
-	wake->write_end = ends[1];
+	wake_pipe->read_end = ends[0];
+	wake_pipe->write_end = ends[1];
 	ReserveExternalFD();
 	ReserveExternalFD();
 	if (prepare_end(ends[0]) && prepare_end(ends[1]))
 		return;
-	ujobs_wake_pipe_close(wake);
+	ujobs_wake_pipe_close(wake_pipe);
 	ereport(ERROR, (errcode_for_file_access(), errmsg("could not prepare a pipe: %m")));
 }
 
 void
-ujobs_wake_pipe_close(UjobsWakePipe *wake)
+ujobs_wake_pipe_close(UjobsWakePipe *wake_pipe)
 {
 	int			save_errno = errno;
 
-	(void) close(wake->read_end);
-	(void) close(wake->write_end);
+	(void) close(wake_pipe->read_end);
+	(void) close(wake_pipe->write_end);
 	ReleaseExternalFD();
 	ReleaseExternalFD();
 	errno = save_errno;
 }
 
-/* A full pipe wakes as well. */
+/* A full pipe wakes the process anyway. */
 void
 ujobs_wake_pipe_write(int write_end)
 {
@@ -60,18 +60,18 @@ ujobs_wake_pipe_write(int write_end)
 }
 
 void
-ujobs_wake_pipe_wait(UjobsWakePipe *wake, long timeout_ms)
+ujobs_wake_pipe_wait(UjobsWakePipe *wake_pipe, long timeout_ms)
 {
 	static uint32 event = 0;
-	int			events = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
-	char		rings[256];
+	int			wake = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
+	char		bytes[256];
 
 	if (event == 0)
 		event = UJOBS_COMPAT_WAIT_EVENT("UjobsSink");
 	if (timeout_ms >= 0)
-		events |= WL_TIMEOUT;
-	(void) WaitLatchOrSocket(MyLatch, events, wake->read_end, timeout_ms, event);
+		wake |= WL_TIMEOUT;
+	(void) WaitLatchOrSocket(MyLatch, wake, wake_pipe->read_end, timeout_ms, event);
 	ResetLatch(MyLatch);
-	while (read(wake->read_end, rings, sizeof(rings)) > 0)
+	while (read(wake_pipe->read_end, bytes, sizeof(bytes)) > 0)
 		;
 }

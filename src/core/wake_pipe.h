@@ -16,8 +16,8 @@ typedef struct UjobsWakePipe
 } UjobsWakePipe;
 
 /* Raises when the process has no files left. */
-extern void ujobs_wake_pipe_open(UjobsWakePipe *pipe);
-extern void ujobs_wake_pipe_close(UjobsWakePipe *pipe);
+extern void ujobs_wake_pipe_open(UjobsWakePipe *wake_pipe);
+extern void ujobs_wake_pipe_close(UjobsWakePipe *wake_pipe);
 
 /* By a thread; write_end is all that it knows. */
 extern void ujobs_wake_pipe_write(int write_end);
@@ -27,6 +27,6 @@ extern void ujobs_wake_pipe_write(int write_end);
  * resets what came; the caller checks for interrupts.  Under the name
  * UjobsSink where the server has named wait events.
  */
-extern void ujobs_wake_pipe_wait(UjobsWakePipe *pipe, long timeout_ms);
+extern void ujobs_wake_pipe_wait(UjobsWakePipe *wake_pipe, long timeout_ms);
 
 #endif							/* UJOBS_CORE_WAKE_PIPE_H */

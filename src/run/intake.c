@@ -407,6 +407,7 @@ ujobs_intake_take(UjobsIntake *messages, int n, TimestampTz now)
 	Attempt    *attempts = palloc0(Max(n, 1) * sizeof(Attempt));
 	int			left;
 
+	Assert(IsTransactionState());
 	if (n == 0)
 		return;
 	left = sort_out(messages, n, attempts);
@@ -422,6 +423,7 @@ ujobs_intake_retry_parked(const char *after, int max, TimestampTz now)
 	int			n;
 	UjobsInboxRow *rows = ujobs_inbox_parked(after, max, &n);
 
+	Assert(IsTransactionState());
 	for (int i = 0; i < n; i++)
 	{
 		UjobsIntake intake = {.message_id = rows[i].message_id, .queue = rows[i].queue, .sink_id = rows[i].sink_id};

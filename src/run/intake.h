@@ -12,7 +12,7 @@ typedef enum UjobsIntakeFate
 {
 	UJOBS_INTAKE_JOB,			/* job_id is the new job, or the live one that holds its key */
 	UJOBS_INTAKE_KNOWN,			/* it was taken in before */
-	UJOBS_INTAKE_PARKED,		/* stands in the inbox with the reason */
+	UJOBS_INTAKE_PARKED,		/* is in the inbox with the reason */
 	UJOBS_INTAKE_LATER			/* not now: nothing was written, let it be delivered again */
 } UjobsIntakeFate;
 

@@ -107,7 +107,7 @@ check_conflict(const UjobsEnqueueOptions *options, const UjobsDriver *driver)
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 			 errmsg("option \"on_conflict\" has an invalid value"),
-			 errdetail("Queue \"%s\" lives on a broker (%s), so it is not known here whether the key is held.",
+			 errdetail("Queue \"%s\" is on a broker (%s), so it is not known here whether the key is held.",
 					   options->queue, driver->driver),
 			 errhint("Leave it out: the store that takes the job in dedupes.")));
 }

@@ -11,27 +11,16 @@
 #include <string.h>
 #include <time.h>
 
-static const char *
-find(const UjobsSinkPair *pairs, int n, const char *name)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (strcmp(pairs[i].name, name) == 0)
-			return pairs[i].value;
-	}
-	return NULL;
-}
-
 const char *
 ujobs_option_find(const UjobsSinkOptions *options, const char *name)
 {
-	return find(options->options, options->n_options, name);
+	return ujobs_sink_pair_find(options->options, options->n_options, name);
 }
 
 const char *
 ujobs_option_secret(const UjobsSinkOptions *options, const char *name)
 {
-	return find(options->secrets, options->n_secrets, name);
+	return ujobs_sink_pair_find(options->secrets, options->n_secrets, name);
 }
 
 /* Milliseconds of a unit's name; 0 = there is no such unit. */
@@ -83,7 +72,7 @@ ujobs_option_is_stopped(const UjobsSinkOptions *options)
 	return options->stop != NULL && *options->stop;
 }
 
-/* Bytes of the UTF-8 character that stands there; 0 = that is none. */
+/* Bytes of the UTF-8 character at the text; 0 = that is none. */
 static size_t
 measure_character(const unsigned char *text)
 {

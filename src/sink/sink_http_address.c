@@ -1,18 +1,19 @@
 /*
  * sink_http_address.c: which addresses a webhook may not reach.
  *
- * Whoever may publish must not be able to speak to what stands behind the
- * server's firewall: the host itself, its networks, the metadata service of a
+ * A role that may publish must not be able to reach what is behind the server's
+ * firewall: the host itself, its networks, the metadata service of a
  * cloud.  The decision is about the address that is connected to, not about the
  * name, so that no name server can get around it.
  */
-#include "sink/sink_http.h"
-
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "sink/sink_http_address.h"
 
 typedef struct Range
 {
@@ -71,7 +72,7 @@ have_same_bits(const uint8_t *a, const uint8_t *b, int bits)
 }
 
 static const char *
-judge_bytes(const uint8_t *bytes, const Range *ranges, size_t n)
+range_of(const uint8_t *bytes, const Range *ranges, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 	{
@@ -82,15 +83,15 @@ judge_bytes(const uint8_t *bytes, const Range *ranges, size_t n)
 }
 
 static const char *
-judge4(const uint8_t *bytes)
+refusal4(const uint8_t *bytes)
 {
-	return judge_bytes(bytes, ranges4, sizeof(ranges4) / sizeof(ranges4[0]));
+	return range_of(bytes, ranges4, sizeof(ranges4) / sizeof(ranges4[0]));
 }
 
 static const char *
-judge6(const uint8_t *bytes)
+refusal6(const uint8_t *bytes)
 {
-	const char *what = judge_bytes(bytes, ranges6, sizeof(ranges6) / sizeof(ranges6[0]));
+	const char *what = range_of(bytes, ranges6, sizeof(ranges6) / sizeof(ranges6[0]));
 
 	for (size_t i = 0; what == NULL && i < sizeof(embedded) / sizeof(embedded[0]); i++)
 	{
@@ -100,7 +101,7 @@ judge6(const uint8_t *bytes)
 			continue;
 		for (int j = 0; j < 4; j++)
 			inner[j] = bytes[embedded[i].begin + j] ^ embedded[i].mask;
-		what = judge4(inner);
+		what = refusal4(inner);
 	}
 	return what;
 }
@@ -152,7 +153,7 @@ is_own(const uint8_t *bytes, size_t size)
 }
 
 const char *
-ujobs_http_address_judge(const struct sockaddr *address, char *text, size_t size)
+ujobs_http_address_refusal(const struct sockaddr *address, char *text, size_t size)
 {
 	size_t		count = 0;
 	const uint8_t *bytes = bytes_of(address, &count);
@@ -164,6 +165,6 @@ ujobs_http_address_judge(const struct sockaddr *address, char *text, size_t size
 		return "not of the internet";
 	}
 	inet_ntop(count == 4 ? AF_INET : AF_INET6, bytes, text, size);
-	what = count == 4 ? judge4(bytes) : judge6(bytes);
+	what = count == 4 ? refusal4(bytes) : refusal6(bytes);
 	return what != NULL ? what : is_own(bytes, count) ? "in a network of this host" : NULL;
 }

@@ -6,12 +6,13 @@
  * of the message.  Of two with one name the first counts.  A header that could
  * change where the request ends or whom it is for is refused.
  */
-#include "sink/sink_http.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "sink/option.h"
+#include "sink/sink_http_header.h"
 
 #define PREFIX "headers."
 
@@ -50,7 +51,7 @@ is_value(const char *value)
 }
 
 static bool
-examine_header(const char *name, const char *value, UjobsSinkError *error)
+validate_header(const char *name, const char *value, UjobsSinkError *error)
 {
 	if (!is_name(name))
 		return ujobs_option_fail(error, "\"%s\" is no name of a header", name);
@@ -68,7 +69,7 @@ is_header(const UjobsSinkPair *pair)
 }
 
 static bool
-examine_access(const UjobsSinkOptions *options, UjobsSinkError *error)
+validate_access(const UjobsSinkOptions *options, UjobsSinkError *error)
 {
 	const char *bearer = ujobs_option_secret(options, "bearer");
 	const char *user = ujobs_option_secret(options, "user");
@@ -84,7 +85,7 @@ examine_access(const UjobsSinkOptions *options, UjobsSinkError *error)
 }
 
 bool
-ujobs_http_header_examine(const UjobsSinkOptions *options, UjobsSinkError *error)
+ujobs_http_header_validate(const UjobsSinkOptions *options, UjobsSinkError *error)
 {
 	for (int i = 0; i < options->n_options; i++)
 	{
@@ -94,17 +95,17 @@ ujobs_http_header_examine(const UjobsSinkOptions *options, UjobsSinkError *error
 			continue;
 		if (strcasecmp(pair->name + strlen(PREFIX), "Authorization") == 0)
 			return ujobs_option_fail(error, "header \"%s\" belongs to set_sink_secret", pair->name + strlen(PREFIX));
-		if (!examine_header(pair->name + strlen(PREFIX), pair->value, error))
+		if (!validate_header(pair->name + strlen(PREFIX), pair->value, error))
 			return false;
 	}
 	for (int i = 0; i < options->n_secrets; i++)
 	{
 		const UjobsSinkPair *pair = &options->secrets[i];
 
-		if (is_header(pair) && !examine_header(pair->name + strlen(PREFIX), pair->value, error))
+		if (is_header(pair) && !validate_header(pair->name + strlen(PREFIX), pair->value, error))
 			return false;
 	}
-	return examine_access(options, error);
+	return validate_access(options, error);
 }
 
 static bool
@@ -219,7 +220,7 @@ add_own(struct curl_slist **list, const UjobsSinkMessage *message, UjobsSinkErro
 	{
 		const UjobsSinkPair *header = &message->headers[i];
 
-		if (!examine_header(header->name, header->value, error))
+		if (!validate_header(header->name, header->value, error))
 			return false;
 		if (strcasecmp(header->name, "Authorization") == 0)
 			return ujobs_option_fail(error, "header \"%s\" of a message cannot be set: it belongs to set_sink_secret", header->name);

@@ -6,11 +6,14 @@
  * too: who follows it can be sent anywhere.  A receiver that cannot be reached at all is no
  * fault of the message.
  */
-#include "sink/sink_http.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "sink/option.h"
+#include "sink/sink_http_address.h"
+#include "sink/sink_http_header.h"
+#include "sink/sink_http_request.h"
 
 #define PLACEHOLDER "{topic}"
 
@@ -29,7 +32,7 @@ open_socket(void *argument, curlsocktype purpose, struct curl_sockaddr *address)
 	const char *what = NULL;
 
 	if (!request->options->allow_private)
-		what = ujobs_http_address_judge(&address->addr, text, sizeof(text));
+		what = ujobs_http_address_refusal(&address->addr, text, sizeof(text));
 	if (what != NULL)
 	{
 		snprintf(request->refused, sizeof(request->refused), "%s is %s", text, what);
@@ -42,8 +45,8 @@ static size_t
 keep_body(char *bytes, size_t unit, size_t count, void *argument)
 {
 	UjobsHttpRequest *request = argument;
-	size_t		room = UJOBS_HTTP_BODY_SIZE - 1 - request->body_size;
-	size_t		kept = unit * count < room ? unit * count : room;
+	size_t		space = UJOBS_HTTP_BODY_SIZE - 1 - request->body_size;
+	size_t		kept = unit * count < space ? unit * count : space;
 
 	memcpy(request->body + request->body_size, bytes, kept);
 	request->body_size += kept;
@@ -205,7 +208,7 @@ ujobs_http_request_explain(UjobsHttpRequest *request, CURLcode code, UjobsSinkEr
 
 /* An answer with a status. */
 static void
-judge_status(UjobsHttpRequest *request, long status, UjobsSinkMessage *message)
+set_fate(UjobsHttpRequest *request, long status, UjobsSinkMessage *message)
 {
 	char	   *location = NULL;
 	curl_off_t	pause = 0;
@@ -259,14 +262,14 @@ was_reached(UjobsHttpRequest *request, CURLcode code)
 }
 
 void
-ujobs_http_request_judge(UjobsHttpRequest *request, CURLcode code, UjobsSinkError *error)
+ujobs_http_request_finish(UjobsHttpRequest *request, CURLcode code, UjobsSinkError *error)
 {
 	UjobsSinkMessage *message = request->message;
 	long		status = 0;
 
 	curl_easy_getinfo(request->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && status > 0))
-		judge_status(request, status, message);
+		set_fate(request, status, message);
 	else
 	{
 		message->fate = request->refused[0] != '\0' ? UJOBS_SINK_REFUSED :

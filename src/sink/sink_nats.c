@@ -2,9 +2,9 @@
  * sink_nats.c: ujobs_nats.so, messages and jobs over NATS with JetStream.
  *
  * This file has the module's table and the life of a connection.  Beside it:
- * what the options may be (examine, access), how to wait (errand, round), what
- * stands at the broker (subject, stream), and the three things that are done
- * there: publish, take, claim.
+ * what the options may be (option), how to wait (timed_call, request), what is at the broker
+ * (subject, stream), and what is done there: publish, and take with its claims.  What
+ * they share is in sink_nats_connection.h.
  *
  * libnats is opened with the first connection of a process and closed with the
  * last one, so that a session that only tried a sink is left without its threads.
@@ -18,7 +18,12 @@
 #include <time.h>
 
 #include "sink/option.h"
-#include "sink/sink_nats.h"
+#include "sink/sink_nats_error.h"
+#include "sink/sink_nats_option.h"
+#include "sink/sink_nats_publish.h"
+#include "sink/sink_nats_request.h"
+#include "sink/sink_nats_take.h"
+#include "sink/timed_call.h"
 
 #define CLOSE_MS 1000
 
@@ -55,17 +60,17 @@ close_library(bool used_tls)
 static bool
 wait_for_callbacks(UjobsNats *nats)
 {
-	UjobsNatsComplaints *complaints = &nats->complaints;
+	UjobsNatsDenials *denials = &nats->denials;
 	struct timespec until;
 	bool		closed;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += CLOSE_MS / 1000;
-	pthread_mutex_lock(&complaints->lock);
-	while (!complaints->closed && pthread_cond_timedwait(&complaints->changed, &complaints->lock, &until) == 0)
+	pthread_mutex_lock(&denials->lock);
+	while (!denials->closed && pthread_cond_timedwait(&denials->changed, &denials->lock, &until) == 0)
 		;
-	closed = complaints->closed;
-	pthread_mutex_unlock(&complaints->lock);
+	closed = denials->closed;
+	pthread_mutex_unlock(&denials->lock);
 	return closed;
 }
 
@@ -77,22 +82,22 @@ release(void *argument)
 	bool		quiet = true;
 	bool		used_tls = nats->used_tls;
 
-	if (nats->link != NULL)
+	if (nats->connection != NULL)
 	{
-		natsConnection_Close(nats->link);
+		natsConnection_Close(nats->connection);
 		quiet = wait_for_callbacks(nats);
 	}
 	natsSubscription_Destroy(nats->answers);
 	natsInbox_Destroy(nats->inbox);
 	jsCtx_Destroy(nats->js);
-	natsConnection_Destroy(nats->link);
+	natsConnection_Destroy(nats->connection);
 	natsOptions_Destroy(nats->how);
 	free(nats->seed);
 	free(nats->jwt);
 	if (quiet)					/* or lose a little memory */
 	{
-		pthread_cond_destroy(&nats->complaints.changed);
-		pthread_mutex_destroy(&nats->complaints.lock);
+		pthread_cond_destroy(&nats->denials.changed);
+		pthread_mutex_destroy(&nats->denials.lock);
 		free(nats);
 	}
 	close_library(used_tls);
@@ -100,7 +105,7 @@ release(void *argument)
 
 /* Keeps what libnats says, which it says only to the thread that asked. */
 static void
-keep_trouble(UjobsNats *nats, natsStatus status)
+keep_error(UjobsNats *nats, natsStatus status)
 {
 	nats->status = status;
 	snprintf(nats->detail, sizeof(nats->detail), "%s", ujobs_nats_error_detail());
@@ -120,25 +125,26 @@ ask_for_jetstream(UjobsNats *nats)
 	options.Wait = options.Wait > 2 ? options.Wait / 2 : 1;
 	status = js_GetAccountInfo(&info, nats->js, &options, &nats->code);
 	jsAccountInfo_Destroy(info);
-	pthread_mutex_lock(&nats->complaints.lock);
-	forbidden = nats->complaints.count > 0;
-	nats->complaints.count = 0;
-	pthread_mutex_unlock(&nats->complaints.lock);
+	pthread_mutex_lock(&nats->denials.lock);
+	forbidden = nats->denials.count > 0;
+	nats->denials.count = 0;
+	pthread_mutex_unlock(&nats->denials.lock);
 	return forbidden && nats->code == 0 ? NATS_OK : status;
 }
 
-/* In a thread of its own; see sink_nats_errand.c. */
+/* A timed call: in a thread of its own. */
 static void
-make_link(void *argument)
+connect_server(void *argument)
 {
 	UjobsNats  *nats = argument;
-	natsStatus	status = natsConnection_Connect(&nats->link, nats->how);
+	natsStatus	status = natsConnection_Connect(&nats->connection, nats->how);
 
 	if (status == NATS_OK)
-		status = natsConnection_JetStream(&nats->js, nats->link, NULL);
+		status = natsConnection_JetStream(&nats->js, nats->connection, NULL);
 	if (status == NATS_OK)
 		status = ask_for_jetstream(nats);
-	keep_trouble(nats, status);
+	keep_error(nats, status);
+	nats_ReleaseThreadMemory();
 }
 
 static bool
@@ -146,7 +152,7 @@ explain(const UjobsNats *nats, UjobsSinkError *error)
 {
 	const char *url = ujobs_option_find(nats->options, "url");
 
-	if (nats->link != NULL && (nats->status == NATS_NO_RESPONDERS || nats->code == JSNotEnabledErr || nats->code == JSNotEnabledForAccountErr))
+	if (nats->connection != NULL && (nats->status == NATS_NO_RESPONDERS || nats->code == JSNotEnabledErr || nats->code == JSNotEnabledForAccountErr))
 		return ujobs_option_fail(error, "the server at %.200s has no JetStream for this user: start it with -js", url);
 	switch (nats->status)
 	{
@@ -166,7 +172,7 @@ explain(const UjobsNats *nats, UjobsSinkError *error)
 }
 
 static UjobsNats *
-make_connection(const UjobsSinkOptions *options, UjobsSinkError *error)
+make_nats(const UjobsSinkOptions *options, UjobsSinkError *error)
 {
 	UjobsNats  *nats = calloc(1, sizeof(UjobsNats));
 
@@ -177,8 +183,8 @@ make_connection(const UjobsSinkOptions *options, UjobsSinkError *error)
 	}
 	nats->options = options;
 	nats->deadline = ujobs_option_now() + options->timeout_ms;
-	pthread_mutex_init(&nats->complaints.lock, NULL);
-	pthread_cond_init(&nats->complaints.changed, NULL);
+	pthread_mutex_init(&nats->denials.lock, NULL);
+	pthread_cond_init(&nats->denials.changed, NULL);
 	nats->stream = ujobs_option_find(options, "stream");
 	snprintf(nats->prefix, sizeof(nats->prefix), "%s", nats->stream != NULL ? nats->stream : UJOBS_NATS_JOBS);
 	snprintf(nats->jobs, sizeof(nats->jobs), "%.200s_JOBS", nats->prefix);
@@ -189,8 +195,8 @@ make_connection(const UjobsSinkOptions *options, UjobsSinkError *error)
 static void *
 nats_connect(const UjobsSinkOptions *options, UjobsSinkError *error)
 {
-	UjobsNats  *nats = make_connection(options, error);
-	UjobsNatsErrand errand = {.work = make_link, .abandoned = release, .argument = nats};
+	UjobsNats  *nats = make_nats(options, error);
+	UjobsTimedCall call = {.work = connect_server, .release = release, .argument = nats};
 	natsStatus	status;
 
 	if (nats == NULL)
@@ -198,14 +204,14 @@ nats_connect(const UjobsSinkOptions *options, UjobsSinkError *error)
 	status = open_library();
 	if (status != NATS_OK)
 		ujobs_nats_error_status(error, "libnats cannot start", status);
-	if (status != NATS_OK || !ujobs_nats_access_prepare(nats, error))
+	if (status != NATS_OK || !ujobs_nats_option_apply(nats, error))
 	{
 		release(nats);
 		return NULL;
 	}
-	if (!ujobs_nats_errand_run(nats, &errand, error))
-		return NULL;			/* the errand releases it */
-	if (nats->status == NATS_OK ? ujobs_nats_round_prepare(nats, error) : explain(nats, error))
+	if (ujobs_timed_call_run(options, nats->deadline, &call, error) != UJOBS_TIMED_CALL_DONE)
+		return NULL;			/* the call releases it */
+	if (nats->status == NATS_OK ? ujobs_nats_request_prepare(nats, error) : explain(nats, error))
 		return nats;
 	release(nats);
 	return NULL;
@@ -235,7 +241,7 @@ static const UjobsSinkModule module = {
 	.takes_jobs = true,
 	.option_names = option_names,
 	.secret_names = secret_names,
-	.examine = ujobs_nats_examine,
+	.validate = ujobs_nats_option_validate,
 	.connect = nats_connect,
 	.publish = ujobs_nats_publish,
 	.subscribe = ujobs_nats_take_subscribe,
@@ -243,8 +249,6 @@ static const UjobsSinkModule module = {
 	.settle = ujobs_nats_take_settle,
 	.disconnect = nats_disconnect
 };
-
-UJOBS_SINK_EXPORT const UjobsSinkModule *ujobs_sink_module(void);
 
 UJOBS_SINK_EXPORT const UjobsSinkModule *
 ujobs_sink_module(void)

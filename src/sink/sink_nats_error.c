@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "sink/option.h"
-#include "sink/sink_nats.h"
+#include "sink/sink_nats_error.h"
 
 const char *
 ujobs_nats_error_detail(void)
@@ -37,12 +37,12 @@ ujobs_nats_error_status(UjobsSinkError *error, const char *what, natsStatus stat
 static const char *
 find_field(const char *json, const char *name)
 {
-	char		wanted[32];
+	char		field[32];
 	const char *found;
 
-	snprintf(wanted, sizeof(wanted), "\"%s\":", name);
-	found = strstr(json, wanted);
-	return found ? found + strlen(wanted) : NULL;
+	snprintf(field, sizeof(field), "\"%s\":", name);
+	found = strstr(json, field);
+	return found ? found + strlen(field) : NULL;
 }
 
 bool

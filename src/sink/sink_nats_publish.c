@@ -14,7 +14,11 @@
 #include <string.h>
 
 #include "sink/option.h"
-#include "sink/sink_nats.h"
+#include "sink/sink_nats_error.h"
+#include "sink/sink_nats_publish.h"
+#include "sink/sink_nats_request.h"
+#include "sink/sink_nats_stream.h"
+#include "sink/sink_nats_subject.h"
 
 #define MOST_ROUNDS 3
 
@@ -22,7 +26,7 @@ typedef struct Publishing
 {
 	UjobsNats  *nats;
 	UjobsSinkMessage *messages;
-	bool	   *homeless;		/* of each message: no stream took it */
+	bool	   *unrouted;		/* of each message: no stream took it */
 	bool		shortage;		/* the server cannot take messages now */
 	UjobsSinkError *error;
 } Publishing;
@@ -102,7 +106,7 @@ compose(void *context, int i, const char *reply)
 
 /* JetStream's number as the fate of the message. */
 static void
-judge(Publishing *publishing, UjobsSinkMessage *message, int code)
+set_fate(Publishing *publishing, UjobsSinkMessage *message, int code)
 {
 	if (ujobs_nats_error_is_shortage(code))
 	{
@@ -125,9 +129,9 @@ answer(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 	UjobsSinkMessage *message = &publishing->messages[i];
 	int			code;
 
-	if (outcome == UJOBS_NATS_NOBODY)
-		publishing->homeless[i] = true;
-	else if (outcome == UJOBS_NATS_FORBIDDEN)
+	if (outcome == UJOBS_NATS_NO_RESPONDER)
+		publishing->unrouted[i] = true;
+	else if (outcome == UJOBS_NATS_DENIED)
 	{
 		message->fate = UJOBS_SINK_FAILED;
 		ujobs_option_fail(&message->error, "the user may not publish to \"%.200s\"", message->topic);
@@ -135,7 +139,7 @@ answer(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 	else if (!ujobs_nats_error_answered(reply, &code, &message->error))
 		message->fate = UJOBS_SINK_DELIVERED;
 	else
-		judge(publishing, message, code);
+		set_fate(publishing, message, code);
 }
 
 static bool
@@ -189,7 +193,7 @@ size_of(const UjobsNats *nats, const UjobsSinkMessage *message)
 static bool
 check_message(const UjobsNats *nats, UjobsSinkMessage *message)
 {
-	size_t		most = (size_t) natsConnection_GetMaxPayload(nats->link);
+	size_t		most = (size_t) natsConnection_GetMaxPayload(nats->connection);
 	size_t		size = size_of(nats, message);
 	size_t		length = strlen(nats->prefix);
 	int			i;
@@ -215,9 +219,9 @@ check_message(const UjobsNats *nats, UjobsSinkMessage *message)
 	return true;
 }
 
-/* Opens the streams of the homeless; false if none can be sent again. */
+/* Opens the streams of unrouted messages; false if none can be sent again. */
 static bool
-house(Publishing *publishing, int n)
+open_streams(Publishing *publishing, int n)
 {
 	bool		again = false;
 	int			i;
@@ -230,7 +234,7 @@ house(Publishing *publishing, int n)
 		UjobsSinkMessage *first = &publishing->messages[i];
 		UjobsSinkFate fate;
 
-		if (!publishing->homeless[i])
+		if (!publishing->unrouted[i])
 			continue;
 		subject_of(publishing->nats, first, subject);
 		fate = ujobs_nats_stream_open(publishing->nats, subject, first->is_job, &error);
@@ -239,9 +243,9 @@ house(Publishing *publishing, int n)
 		{
 			UjobsSinkMessage *message = &publishing->messages[j];
 
-			if (!publishing->homeless[j] || message->is_job != first->is_job || strcmp(message->topic, first->topic) != 0)
+			if (!publishing->unrouted[j] || message->is_job != first->is_job || strcmp(message->topic, first->topic) != 0)
 				continue;
-			publishing->homeless[j] = false;
+			publishing->unrouted[j] = false;
 			message->fate = fate;
 			message->error = error;
 		}
@@ -257,14 +261,14 @@ house(Publishing *publishing, int n)
 static bool
 publish(Publishing *publishing, int n, UjobsSinkError *error)
 {
-	UjobsNatsRound round = {.n = n, .compose = compose, .answer = answer, .context = publishing};
+	UjobsNatsRequests requests = {.n = n, .compose = compose, .answer = answer, .context = publishing};
 	int			rounds = 0;
 
 	do
 	{
-		if (!ujobs_nats_round_run(publishing->nats, &round, error))
+		if (!ujobs_nats_request_run(publishing->nats, &requests, error))
 			return false;
-	} while (house(publishing, n) && ++rounds < MOST_ROUNDS);
+	} while (open_streams(publishing, n) && ++rounds < MOST_ROUNDS);
 	return !publishing->shortage;
 }
 
@@ -277,8 +281,8 @@ ujobs_nats_publish(void *connection, UjobsSinkMessage *messages, int n, UjobsSin
 	int			i;
 
 	nats->deadline = ujobs_option_now() + nats->options->timeout_ms;
-	publishing.homeless = calloc(n + 1, sizeof(bool));
-	if (publishing.homeless == NULL)
+	publishing.unrouted = calloc(n + 1, sizeof(bool));
+	if (publishing.unrouted == NULL)
 		return ujobs_option_fail(error, "out of memory");
 	for (i = 0; i < n; i++)
 	{
@@ -288,10 +292,10 @@ ujobs_nats_publish(void *connection, UjobsSinkMessage *messages, int n, UjobsSin
 	good = publish(&publishing, n, error);
 	for (i = 0; good && i < n; i++)
 	{
-		if (!publishing.homeless[i] && messages[i].fate != UJOBS_SINK_UNTRIED)
+		if (!publishing.unrouted[i] && messages[i].fate != UJOBS_SINK_UNTRIED)
 			continue;
 		good = ujobs_option_fail(error, "no stream answers for subject \"%.200s\"", messages[i].topic);
 	}
-	free(publishing.homeless);
+	free(publishing.unrouted);
 	return good;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "sink/option.h"
-#include "sink/sink_nats.h"
+#include "sink/sink_nats_subject.h"
 
 #define LONGEST_TOKEN 180		/* a consumer's name has at most 255 bytes */
 

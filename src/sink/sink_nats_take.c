@@ -9,17 +9,133 @@
  * gives away, because what lies here is lost to other stores until the
  * consumer's time for an acknowledgement is over.
  *
- * A message that is left is offered again after some seconds, to whoever asks
+ * A message that is left is offered again after some seconds, to the store that asks
  * then.  Of acknowledgements the last of a batch is confirmed: the server works
- * them off in their order.  If one is lost anyway, the claim stands
- * (sink_nats_claim.c).
+ * them off in their order.  If one is lost anyway, the claim holds.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sink/option.h"
-#include "sink/sink_nats.h"
+#include "sink/sink_nats_error.h"
+#include "sink/sink_nats_option.h"
+#include "sink/sink_nats_request.h"
+#include "sink/sink_nats_stream.h"
+#include "sink/sink_nats_subject.h"
+#include "sink/sink_nats_take.h"
+
+/*
+ * The first store to claim a message's id is its owner.
+ *
+ * A claim is a message in the stream of claims: its subject ends in the id, its
+ * text is the uuid of the store.  It is published on the condition that the
+ * subject has no message yet, so JetStream lets one of many succeed and tells
+ * the others so (10071); these read who it was.  A store that finds its own
+ * uuid owns the message too: its earlier acknowledgement, or its job, was lost.
+ *
+ * The stream forgets a claim after claimAge.  An answer that says neither "you"
+ * nor "another store" is never taken for ownership.
+ */
+
+typedef struct Claiming
+{
+	UjobsNats  *nats;
+	UjobsSinkDelivery *deliveries;
+	bool	   *taken;			/* of each: a store, perhaps this one, claimed it before */
+	UjobsSinkError failure;
+} Claiming;
+
+static natsMsg *
+compose_claim(void *context, int i, const char *reply)
+{
+	Claiming   *claiming = context;
+	const char *store_id = claiming->nats->options->store_id;
+	char		subject[UJOBS_NATS_SUBJECT_SIZE];
+	natsMsg    *question = NULL;
+
+	ujobs_nats_subject_of_claim(claiming->nats, claiming->deliveries[i].id, subject);
+	if (natsMsg_Create(&question, subject, reply, store_id, (int) strlen(store_id)) == NATS_OK &&
+		natsMsgHeader_Set(question, "Nats-Expected-Last-Subject-Sequence", "0") == NATS_OK &&
+		natsMsgHeader_Set(question, "Nats-Expected-Stream", claiming->nats->claims) == NATS_OK)
+		return question;
+	natsMsg_Destroy(question);
+	ujobs_option_fail(&claiming->failure, "out of memory");
+	return NULL;
+}
+
+static void
+answer_claim(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
+{
+	Claiming   *claiming = context;
+	UjobsSinkError error = {""};
+	int			code = 0;
+
+	if (outcome == UJOBS_NATS_DENIED)
+		ujobs_option_fail(&claiming->failure, "the user may not publish to \"%s.claims.*\"", claiming->nats->prefix);
+	else if (outcome == UJOBS_NATS_NO_RESPONDER)
+		ujobs_option_fail(&claiming->failure, "stream \"%s\" is gone", claiming->nats->claims);
+	else if (!ujobs_nats_error_answered(reply, &code, &error))
+		claiming->deliveries[i].ours = true;
+	else if (code == JSStreamWrongLastSequenceErr)
+		claiming->taken[i] = true;
+	else
+		ujobs_option_fail(&claiming->failure, "a message cannot be claimed in stream \"%s\": %.300s", claiming->nats->claims, error.text);
+}
+
+static natsMsg *
+compose_read(void *context, int i, const char *reply)
+{
+	Claiming   *claiming = context;
+	char		subject[UJOBS_NATS_SUBJECT_SIZE];
+	char		question[2 * UJOBS_NATS_SUBJECT_SIZE];
+	natsMsg    *message = NULL;
+
+	if (!claiming->taken[i])
+		return NULL;
+	ujobs_nats_subject_of_claim(claiming->nats, claiming->deliveries[i].id, subject);
+	snprintf(question, sizeof(question), "$JS.API.DIRECT.GET.%s.%s", claiming->nats->claims, subject);
+	if (natsMsg_Create(&message, question, reply, NULL, 0) != NATS_OK)
+		ujobs_option_fail(&claiming->failure, "out of memory");
+	return message;
+}
+
+static void
+answer_read(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
+{
+	Claiming   *claiming = context;
+	const char *store_id = claiming->nats->options->store_id;
+
+	if (outcome != UJOBS_NATS_ANSWERED)
+		ujobs_option_fail(&claiming->failure, "claims cannot be read from stream \"%s\"%s", claiming->nats->claims,
+						  outcome == UJOBS_NATS_DENIED ? ": the user may not" : "");
+	else
+		claiming->deliveries[i].ours = natsMsg_GetDataLength(reply) == (int) strlen(store_id) &&
+			memcmp(natsMsg_GetData(reply), store_id, strlen(store_id)) == 0;
+}
+
+static bool
+claim_all(UjobsNats *nats, UjobsSinkDelivery *deliveries, int n, UjobsSinkError *error)
+{
+	Claiming	claiming = {.nats = nats, .deliveries = deliveries};
+	UjobsNatsRequests claims = {.n = n, .compose = compose_claim, .answer = answer_claim, .context = &claiming};
+	UjobsNatsRequests reads = {.n = n, .compose = compose_read, .answer = answer_read, .context = &claiming};
+	bool		good;
+
+	claiming.taken = calloc(n + 1, sizeof(bool));
+	if (claiming.taken == NULL)
+		return ujobs_option_fail(error, "out of memory");
+	good = ujobs_nats_request_run(nats, &claims, error) && ujobs_nats_request_run(nats, &reads, error);
+	free(claiming.taken);
+	if (good && claiming.failure.text[0] != '\0')
+	{
+		*error = claiming.failure;
+		return false;
+	}
+	return good;
+}
+
+/* ---- taking ---- */
 
 #define LONGEST_ID 200
 #define LEAVE_MS 2000			/* times how often it was offered ... */
@@ -41,7 +157,7 @@ ujobs_nats_take_subscribe(void *connection, const char *queue, UjobsSinkError *e
 	if (status == NATS_OK)
 	{
 		snprintf(subject, sizeof(subject), "%s.*", nats->queue.inbox);
-		status = natsConnection_SubscribeSync(&nats->queue.arrivals, nats->link, subject);
+		status = natsConnection_SubscribeSync(&nats->queue.arrivals, nats->connection, subject);
 	}
 	if (status == NATS_OK)
 		status = natsSubscription_SetPendingLimits(nats->queue.arrivals, -1, -1);
@@ -66,7 +182,7 @@ pull(UjobsNats *nats, int n, int64_t wait_ms, UjobsSinkError *error)
 		snprintf(request, sizeof(request), "{\"batch\":%d,\"no_wait\":true}", n);
 	queue->pull_left = n;
 	queue->pull_ends = ujobs_option_now() + wait_ms;
-	status = natsConnection_PublishRequestString(nats->link, subject, reply, request);
+	status = natsConnection_PublishRequestString(nats->connection, subject, reply, request);
 	return status == NATS_OK || ujobs_nats_error_status(error, "the connection is lost", status);
 }
 
@@ -125,7 +241,7 @@ send_verdict(UjobsNats *nats, natsMsg *message, UjobsSinkVerdict verdict)
 	else
 		snprintf(text, sizeof(text), "-NAK {\"delay\":%lld}",
 				 (long long) (delay < LONGEST_LEAVE_MS ? delay : LONGEST_LEAVE_MS) * 1000000);
-	return natsConnection_PublishString(nats->link, natsMsg_GetReply(message), text);
+	return natsConnection_PublishString(nats->connection, natsMsg_GetReply(message), text);
 }
 
 /* What one call of take has so far. */
@@ -310,7 +426,7 @@ ujobs_nats_take(void *connection, UjobsSinkDelivery *deliveries, int max, int wa
 	if (good && taking.n > 0)
 	{
 		nats->deadline = ujobs_option_now() + nats->options->timeout_ms;
-		good = open_deliveries(deliveries, taking.n, error) && ujobs_nats_claim_make(nats, deliveries, taking.n, error);
+		good = open_deliveries(deliveries, taking.n, error) && claim_all(nats, deliveries, taking.n, error);
 	}
 	if (good)
 		return taking.n;
@@ -338,7 +454,7 @@ bool
 ujobs_nats_take_settle(void *connection, UjobsSinkDelivery *deliveries, int n, UjobsSinkError *error)
 {
 	UjobsNats  *nats = connection;
-	UjobsNatsRound last = {.n = 1, .compose = compose_last, .answer = answer_last};
+	UjobsNatsRequests last = {.n = 1, .compose = compose_last, .answer = answer_last};
 	natsStatus	status = NATS_OK;
 	bool		good;
 	int			done = -1;
@@ -356,7 +472,7 @@ ujobs_nats_take_settle(void *connection, UjobsSinkDelivery *deliveries, int n, U
 	if (good && done >= 0)
 	{
 		last.context = &deliveries[done];
-		good = ujobs_nats_round_run(nats, &last, error);
+		good = ujobs_nats_request_run(nats, &last, error);
 	}
 	free_deliveries(deliveries, n);
 	return good;
@@ -370,7 +486,7 @@ ujobs_nats_take_end(UjobsNats *nats)
 	while (nats->queue.arrivals != NULL && natsSubscription_NextMsg(&message, nats->queue.arrivals, 1) == NATS_OK)
 	{
 		if (natsMsg_GetReply(message) != NULL)
-			natsConnection_PublishString(nats->link, natsMsg_GetReply(message), "-NAK");
+			natsConnection_PublishString(nats->connection, natsMsg_GetReply(message), "-NAK");
 		natsMsg_Destroy(message);
 	}
 	natsSubscription_Destroy(nats->queue.arrivals);

@@ -5,15 +5,17 @@
  * a call that cannot go on says for which poll() events to wait.  The server's
  * certificate and its name are verified, always.
  */
-#include "sink/sink_redis.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
-#include <openssl/err.h>
-#include <openssl/x509v3.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include "sink/option.h"
+#include "sink/sink_redis_tls.h"
 
 static const char *
 last_reason(void)
@@ -61,7 +63,7 @@ expect_name(UjobsRedis *redis)
 	return SSL_set_tlsext_host_name(redis->tls, host) == 1 && X509_VERIFY_PARAM_set1_host(verify, host, 0) == 1;
 }
 
-/* Nobody is at a terminal to be asked for a key's pass phrase. */
+/* There is no terminal on which to ask for a key's pass phrase. */
 static int
 no_pass_phrase(char *buffer, int size, int for_writing, void *argument)
 {
@@ -89,7 +91,7 @@ ujobs_redis_tls_prepare(UjobsRedis *redis, UjobsSinkError *error)
 
 /* What a call that did not succeed waits for; 0 = it failed. */
 static short
-awaited(UjobsRedis *redis, int result)
+wait_events(UjobsRedis *redis, int result)
 {
 	switch (SSL_get_error(redis->tls, result))
 	{
@@ -114,7 +116,7 @@ ujobs_redis_tls_step(UjobsRedis *redis, bool *done, UjobsSinkError *error)
 	*done = result == 1;
 	if (*done)
 		return true;
-	redis->read_waits = awaited(redis, result);
+	redis->read_waits = wait_events(redis, result);
 	if (redis->read_waits != 0)
 		return true;
 	verdict = SSL_get_verify_result(redis->tls);
@@ -149,12 +151,12 @@ moved_tls(UjobsRedis *redis, int result, short *waits, UjobsSinkError *error)
 		return result;
 	if (SSL_get_error(redis->tls, result) == SSL_ERROR_ZERO_RETURN)
 		return lost(redis, "closed by the server", error);
-	*waits = awaited(redis, result);
+	*waits = wait_events(redis, result);
 	return *waits != 0 ? 0 : lost(redis, last_reason(), error);
 }
 
 ssize_t
-ujobs_redis_read(UjobsRedis *redis, char *bytes, size_t size, UjobsSinkError *error)
+ujobs_redis_tls_read(UjobsRedis *redis, char *bytes, size_t size, UjobsSinkError *error)
 {
 	redis->read_waits = POLLIN;
 	if (redis->tls == NULL)
@@ -165,7 +167,7 @@ ujobs_redis_read(UjobsRedis *redis, char *bytes, size_t size, UjobsSinkError *er
 }
 
 ssize_t
-ujobs_redis_write(UjobsRedis *redis, const char *bytes, size_t size, UjobsSinkError *error)
+ujobs_redis_tls_write(UjobsRedis *redis, const char *bytes, size_t size, UjobsSinkError *error)
 {
 	redis->write_waits = POLLOUT;
 	if (redis->tls == NULL)

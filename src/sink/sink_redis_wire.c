@@ -5,10 +5,9 @@
  * replies come in the same order, hiredis reads them.  While it sends, it takes
  * in what comes, so that neither side waits for the other one to read.
  */
-#include "sink/sink_redis.h"
-
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -17,11 +16,110 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "sink/option.h"
+#include "sink/sink_redis_command.h"
+#include "sink/sink_redis_tls.h"
+#include "sink/sink_redis_wire.h"
+#include "sink/timed_call.h"
+
+/*
+ * A host's addresses without waiting longer than allowed.
+ *
+ * getaddrinfo() asks name servers for as long as the system's configuration says, and
+ * cannot be stopped: a timed call.
+ */
+
+/* Has its own copies: the thread that looks it up may outlive the connection. */
+typedef struct Lookup
+{
+	char		host[256];
+	char		port[8];
+	int			status;			/* of getaddrinfo */
+	struct addrinfo *addresses;
+} Lookup;
+
+static int
+look_up(const char *host, const char *port, int flags, struct addrinfo **addresses)
+{
+	struct addrinfo hints;
+
+	memset(&hints, 0, sizeof(hints));
+	hints.ai_family = AF_UNSPEC;
+	hints.ai_socktype = SOCK_STREAM;
+	hints.ai_flags = flags | AI_NUMERICSERV;
+	return getaddrinfo(host, port, &hints, addresses);
+}
+
+static void
+run_lookup(void *argument)
+{
+	Lookup	   *lookup = argument;
+
+	lookup->status = look_up(lookup->host, lookup->port, 0, &lookup->addresses);
+}
+
+static void
+free_lookup(void *argument)
+{
+	Lookup	   *lookup = argument;
+
+	if (lookup->addresses != NULL)
+		freeaddrinfo(lookup->addresses);
+	free(lookup);
+}
+
+/* The lookup, done; NULL with an error. */
+static Lookup *
+ask_name_servers(UjobsRedis *redis, UjobsSinkError *error)
+{
+	const UjobsRedisPlace *place = &redis->place;
+	Lookup	   *lookup = calloc(1, sizeof(Lookup));
+	UjobsTimedCall call = {.work = run_lookup, .release = free_lookup, .argument = lookup};
+	UjobsTimedCallEnd end = UJOBS_TIMED_CALL_NOT_STARTED;
+
+	if (lookup != NULL)
+	{
+		memcpy(lookup->host, place->host, sizeof(lookup->host));
+		memcpy(lookup->port, place->port, sizeof(lookup->port));
+		end = ujobs_timed_call_run(redis->options, redis->deadline, &call, error);
+	}
+	if (end == UJOBS_TIMED_CALL_DONE)
+		return lookup;
+	ujobs_option_fail(error, end == UJOBS_TIMED_CALL_LATE ? "no name server answered for host \"%s\"" :
+					  "no thread to look up host \"%s\"", place->host);
+	return NULL;
+}
+
+static struct addrinfo *
+resolve(UjobsRedis *redis, UjobsSinkError *error)
+{
+	const UjobsRedisPlace *place = &redis->place;
+	struct addrinfo *addresses = NULL;
+	Lookup	   *lookup;
+
+	if (look_up(place->host, place->port, AI_NUMERICHOST, &addresses) == 0)
+		return addresses;
+	lookup = ask_name_servers(redis, error);
+	if (lookup == NULL)
+		return NULL;
+	if (lookup->status == 0)
+	{
+		addresses = lookup->addresses;
+		lookup->addresses = NULL;
+	}
+	else
+		ujobs_option_fail(error, "host \"%s\" not found: %s", place->host, gai_strerror(lookup->status));
+	free_lookup(lookup);
+	return addresses;
+}
+
+/* ---- commands and replies ---- */
+
 /* How long a wait lasts before the stop is looked at. */
 #define SLICE_MS 150
 
-bool
-ujobs_redis_wait(UjobsRedis *redis, short events, UjobsSinkError *error)
+static bool
+wait_socket(UjobsRedis *redis, short events, UjobsSinkError *error)
 {
 	struct pollfd poller = {.fd = redis->socket, .events = events};
 
@@ -68,7 +166,7 @@ try_address(UjobsRedis *redis, const struct addrinfo *address, UjobsSinkError *e
 		status = errno;
 		if (status == EINPROGRESS)
 		{
-			if (!ujobs_redis_wait(redis, POLLOUT, error))
+			if (!wait_socket(redis, POLLOUT, error))
 				return false;
 			if (getsockopt(redis->socket, SOL_SOCKET, SO_ERROR, &status, &size) < 0)
 				status = errno;
@@ -89,16 +187,16 @@ begin_tls(UjobsRedis *redis, UjobsSinkError *error)
 	{
 		if (done)
 			return true;
-		if (!ujobs_redis_wait(redis, redis->read_waits, error))
+		if (!wait_socket(redis, redis->read_waits, error))
 			return false;
 	}
 	return false;
 }
 
 bool
-ujobs_redis_open(UjobsRedis *redis, UjobsSinkError *error)
+ujobs_redis_wire_open(UjobsRedis *redis, UjobsSinkError *error)
 {
-	struct addrinfo *addresses = ujobs_redis_resolve(redis, error);
+	struct addrinfo *addresses = resolve(redis, error);
 	bool		connected = false;
 
 	for (struct addrinfo *address = addresses; address != NULL && !connected; address = address->ai_next)
@@ -116,7 +214,7 @@ ujobs_redis_open(UjobsRedis *redis, UjobsSinkError *error)
 }
 
 void
-ujobs_redis_close(UjobsRedis *redis)
+ujobs_redis_wire_close(UjobsRedis *redis)
 {
 	if (redis->reader != NULL)
 		redisReaderFree(redis->reader);
@@ -127,7 +225,7 @@ ujobs_redis_close(UjobsRedis *redis)
 }
 
 size_t
-ujobs_redis_unsent(const UjobsRedis *redis)
+ujobs_redis_wire_unsent(const UjobsRedis *redis)
 {
 	return redis->out_size - redis->out_sent;
 }
@@ -142,9 +240,9 @@ move_bytes(UjobsRedis *redis, bool *moved, UjobsSinkError *error)
 	*moved = false;
 	if (redis->out_failed)
 		return ujobs_option_fail(error, "out of memory");
-	if (ujobs_redis_unsent(redis) > 0)
+	if (ujobs_redis_wire_unsent(redis) > 0)
 	{
-		count = ujobs_redis_write(redis, redis->out + redis->out_sent, ujobs_redis_unsent(redis), error);
+		count = ujobs_redis_tls_write(redis, redis->out + redis->out_sent, ujobs_redis_wire_unsent(redis), error);
 		if (count < 0)
 		{
 			/* What has come may still be read: it may be the reason. */
@@ -153,10 +251,10 @@ move_bytes(UjobsRedis *redis, bool *moved, UjobsSinkError *error)
 		}
 		*moved = count > 0;
 		redis->out_sent += count;
-		if (ujobs_redis_unsent(redis) == 0)
+		if (ujobs_redis_wire_unsent(redis) == 0)
 			redis->out_size = redis->out_sent = 0;
 	}
-	count = ujobs_redis_read(redis, bytes, sizeof(bytes), error);
+	count = ujobs_redis_tls_read(redis, bytes, sizeof(bytes), error);
 	if (count < 0)
 		return false;
 	if (count > 0 && redisReaderFeed(redis->reader, bytes, count) != REDIS_OK)
@@ -174,13 +272,13 @@ move_on(UjobsRedis *redis, UjobsSinkError *error)
 	if (!move_bytes(redis, &moved, error))
 		return false;
 	return moved ||
-		ujobs_redis_wait(redis, redis->read_waits | (ujobs_redis_unsent(redis) > 0 ? redis->write_waits : 0), error);
+		wait_socket(redis, redis->read_waits | (ujobs_redis_wire_unsent(redis) > 0 ? redis->write_waits : 0), error);
 }
 
 bool
-ujobs_redis_flush(UjobsRedis *redis, UjobsSinkError *error)
+ujobs_redis_wire_flush(UjobsRedis *redis, UjobsSinkError *error)
 {
-	while (ujobs_redis_unsent(redis) > 0 || redis->out_failed)
+	while (ujobs_redis_wire_unsent(redis) > 0 || redis->out_failed)
 	{
 		if (!move_on(redis, error))
 			return false;
@@ -189,7 +287,7 @@ ujobs_redis_flush(UjobsRedis *redis, UjobsSinkError *error)
 }
 
 redisReply *
-ujobs_redis_reply(UjobsRedis *redis, UjobsSinkError *error)
+ujobs_redis_wire_reply(UjobsRedis *redis, UjobsSinkError *error)
 {
 	void	   *reply = NULL;
 
@@ -209,9 +307,9 @@ ujobs_redis_reply(UjobsRedis *redis, UjobsSinkError *error)
 }
 
 bool
-ujobs_redis_expect_ok(UjobsRedis *redis, UjobsSinkError *error)
+ujobs_redis_wire_expect_ok(UjobsRedis *redis, UjobsSinkError *error)
 {
-	redisReply *reply = ujobs_redis_reply(redis, error);
+	redisReply *reply = ujobs_redis_wire_reply(redis, error);
 	bool		ok = reply != NULL && reply->type != REDIS_REPLY_ERROR;
 
 	if (reply != NULL && !ok)
@@ -222,7 +320,7 @@ ujobs_redis_expect_ok(UjobsRedis *redis, UjobsSinkError *error)
 }
 
 bool
-ujobs_redis_is_error(const redisReply *reply, const char *word)
+ujobs_redis_wire_is_error(const redisReply *reply, const char *word)
 {
 	size_t		size = strlen(word);
 

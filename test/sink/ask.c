@@ -77,7 +77,7 @@ read_argument(char *argument)
 	char	   *value = strchr(argument, '=');
 
 	if (strncmp(argument, "home:", 5) == 0)
-		options.home = argument + 5;
+		options.store_id = argument + 5;
 	else if (strncmp(argument, "timeout:", 8) == 0)
 		options.timeout_ms = atoi(argument + 8);
 	else if (strcmp(argument, "private") == 0)
@@ -257,7 +257,7 @@ static bool
 obey(const char *command, char *rest, UjobsSinkError *error)
 {
 	if (strcmp(command, "examine") == 0)
-		return module->examine(&options, error);
+		return module->validate(&options, error);
 	if (strcmp(command, "connect") == 0)
 		return connect_anew(error);
 	if (strcmp(command, "disconnect") == 0)
@@ -308,7 +308,7 @@ main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	module = entry();
-	options = (UjobsSinkOptions) {.sink = "driven", .home = "00000000-0000-4000-8000-000000000001",
+	options = (UjobsSinkOptions) {.sink = "driven", .store_id = "00000000-0000-4000-8000-000000000001",
 	.options = plain, .secrets = secrets, .timeout_ms = 5000, .stop = &stop};
 	for (int i = 2; i < argc; i++)
 		read_argument(argv[i]);

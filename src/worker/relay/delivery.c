@@ -3,10 +3,11 @@
  *
  * A message that a system refuses for now is tried again after growing
  * pauses, and parked when it has used up its tries; one that it refuses for
- * good is parked at once.  Of a connection that failed no message is guilty.
+ * good is parked at once.  A connection that failed counts no attempt.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "common/pg_prng.h"
 #include "utils/timestamp.h"
 
@@ -85,6 +86,7 @@ ujobs_delivery_record(const UjobsRelaySink *sink, const UjobsSinkBatch *batch, T
 	int			n_delivered = 0;
 	int			n_failures = 0;
 
+	Assert(IsTransactionState());
 	for (int i = 0; i < batch->n; i++)
 	{
 		switch (batch->messages[i].fate)

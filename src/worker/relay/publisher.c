@@ -1,7 +1,7 @@
 /*
  * publisher.c: reading the outbox of a sink, sending, recording.
  *
- * At most two batches are on their way, so that one can be recorded and the
+ * At most two batches are in flight, so that one can be recorded and the
  * next one prepared while the thread sends the other.  One transaction
  * records a batch and reads the next one; none is open while the relay
  * waits.
@@ -13,13 +13,14 @@
  * transaction, replication), and whatever was dropped after an error.
  *
  * The table itself says what must wait for an earlier message of its key (see
- * relay_store.h).  Two sets stand beside it, of what is in the batches: rows,
+ * relay_store.h).  Two sets beside it hold what is in the batches: rows,
  * so that none is sent twice when position goes back, and keys, in case an
- * earlier row was committed after a later one was sent.  A third one says
- * which keys have later rows, to save the look for them.
+ * earlier row was committed after a later one was sent.  A third one has
+ * the keys that have later rows, to save looking for those.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "common/hashfn.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -34,10 +35,10 @@
 #include "worker/relay/delivery.h"
 #include "worker/worker.h"
 
-#define PARCEL_MESSAGES 1000
-#define PARCEL_BYTES (8 * 1024 * 1024)
-#define PARCELS_UNDERWAY 2
-#define READS_AT_ONCE 10		/* of rows that are passed over, before others get a turn */
+#define BATCH_MESSAGES 1000
+#define BATCH_BYTES (8 * 1024 * 1024)
+#define BATCHES_IN_FLIGHT 2
+#define READS_AT_ONCE 10		/* of rows that are passed over, before other sinks are served */
 #define MOST_HELD 100000		/* keys that are remembered */
 #define PASSING_SHARE 20		/* of the time goes into rows that may not be sent */
 #define RECORD_AGAIN_MS 500
@@ -45,15 +46,15 @@
 struct UjobsPublisher
 {
 	const UjobsRelaySink *sink;
-	UjobsSinkConnection link;
-	UjobsSinkReport news;
-	MemoryContext memory;		/* of one turn */
+	UjobsSinkConnection connection;
+	UjobsSinkReport report;
+	MemoryContext memory;		/* of one transaction */
 	HTAB	   *rows;			/* ids of what is in a batch */
 	HTAB	   *keys;			/* hashes of their keys */
 	HTAB	   *held;			/* hashes of keys of which rows were passed over; NULL: of any */
 	UjobsSinkBatch *returned;		/* not yet recorded */
-	UjobsSinkBatch *filling;		/* read in this turn */
-	int			underway;		/* batches that the connection has */
+	UjobsSinkBatch *filling;		/* read in this transaction */
+	int			in_flight;		/* batches that the thread has */
 	bool		broken;			/* one came back from a connection that failed */
 	bool		retired;
 	TimestampTz record_at;		/* not before: it failed */
@@ -73,7 +74,7 @@ make_set(const char *name, MemoryContext memory)
 {
 	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(uint64), .hcxt = memory};
 
-	return hash_create(name, PARCELS_UNDERWAY * PARCEL_MESSAGES, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	return hash_create(name, BATCHES_IN_FLIGHT * BATCH_MESSAGES, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
 static bool
@@ -149,10 +150,10 @@ ujobs_publisher_open(const UjobsRelaySink *sink)
 	UjobsPublisher *publisher = MemoryContextAllocZero(sink->memory, sizeof(UjobsPublisher));
 
 	publisher->sink = sink;
-	publisher->link.sink = sink;
+	publisher->connection.sink = sink;
 	publisher->memory = AllocSetContextCreate(sink->memory, "ujobs publisher", ALLOCSET_DEFAULT_SIZES);
-	publisher->rows = make_set("ujobs rows underway", sink->memory);
-	publisher->keys = make_set("ujobs keys underway", sink->memory);
+	publisher->rows = make_set("ujobs rows in flight", sink->memory);
+	publisher->keys = make_set("ujobs keys in flight", sink->memory);
 	start_over(publisher);
 	return publisher;
 }
@@ -175,7 +176,7 @@ ujobs_publisher_hint(UjobsPublisher *publisher, int64 id)
 /* ---- batches ---- */
 
 static void
-show_flight(UjobsPublisher *publisher)
+show_in_flight(UjobsPublisher *publisher)
 {
 	HASH_SEQ_STATUS scan;
 	uint64	   *id;
@@ -190,7 +191,7 @@ show_flight(UjobsPublisher *publisher)
 
 /* Into the sets (HASH_ENTER), or out of them (HASH_REMOVE). */
 static void
-mark_parcel(UjobsPublisher *publisher, const UjobsSinkBatch *batch, HASHACTION action)
+mark_batch(UjobsPublisher *publisher, const UjobsSinkBatch *batch, HASHACTION action)
 {
 	for (int i = 0; i < batch->n; i++)
 	{
@@ -264,7 +265,7 @@ take_rows(UjobsPublisher *publisher, const UjobsRelayRow *rows, int n)
 static int64
 budget_left(const UjobsPublisher *publisher)
 {
-	return PARCEL_BYTES - (int64) publisher->filling->bytes;
+	return BATCH_BYTES - (int64) publisher->filling->bytes;
 }
 
 /* The messages that those of the returned batch held back. */
@@ -341,7 +342,7 @@ read_once(UjobsPublisher *publisher, UjobsRelayRead *read)
 	int			n;
 
 	read->after = publisher->position;
-	read->max = PARCEL_MESSAGES - before;
+	read->max = BATCH_MESSAGES - before;
 	read->budget = budget_left(publisher);
 	if (read->max <= 0 || read->budget <= 0)
 		return false;
@@ -370,12 +371,12 @@ read_on(UjobsPublisher *publisher, UjobsRelayRead *read)
 static bool
 may_send(const UjobsPublisher *publisher)
 {
-	return publisher->link.ready && !publisher->broken && !publisher->retired && publisher->underway < PARCELS_UNDERWAY;
+	return publisher->connection.ready && !publisher->broken && !publisher->retired && publisher->in_flight < BATCHES_IN_FLIGHT;
 }
 
 /* One transaction: what came back, then what is next. */
 static void
-turn(void *arg)
+record_and_read(void *arg)
 {
 	UjobsPublisher *publisher = arg;
 	UjobsRelayRead read = {.sink_id = publisher->sink->id, .floor = publisher->floor, .now = GetCurrentTimestamp()};
@@ -385,18 +386,18 @@ turn(void *arg)
 	{
 		TimestampTz again;
 
-		mark_parcel(publisher, publisher->returned, HASH_REMOVE);
+		mark_batch(publisher, publisher->returned, HASH_REMOVE);
 		again = ujobs_delivery_record(publisher->sink, publisher->returned, read.now);
 		publisher->soonest = Min(publisher->soonest, again);
 	}
 	if (!may_send(publisher))
 	{
 		if (publisher->returned != NULL)
-			start_over(publisher); /* those that it held back have no hints */
+			start_over(publisher); /* those that it held back are found from there */
 		return;
 	}
-	publisher->filling = ujobs_sink_batch_new(PARCEL_MESSAGES);
-	read.budget = PARCEL_BYTES;
+	publisher->filling = ujobs_sink_batch_new(BATCH_MESSAGES);
+	read.budget = BATCH_BYTES;
 	if (publisher->returned != NULL)
 	{
 		read_untried_again(publisher, read.now);
@@ -405,19 +406,19 @@ turn(void *arg)
 	read_on(publisher, &read);
 }
 
-/* ---- the round ---- */
+/* ---- one run ---- */
 
 static void
 recover(UjobsPublisher *publisher)
 {
 	if (publisher->filling != NULL)
 	{
-		mark_parcel(publisher, publisher->filling, HASH_REMOVE);
+		mark_batch(publisher, publisher->filling, HASH_REMOVE);
 		ujobs_sink_batch_free(publisher->filling);
 		publisher->filling = NULL;
 	}
 	if (publisher->returned != NULL)
-		mark_parcel(publisher, publisher->returned, HASH_ENTER);
+		mark_batch(publisher, publisher->returned, HASH_ENTER);
 	publisher->record_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RECORD_AGAIN_MS);
 	start_over(publisher);
 }
@@ -435,19 +436,19 @@ send_filled(UjobsPublisher *publisher)
 		ujobs_sink_batch_free(batch);
 		return;
 	}
-	ujobs_connection_send(publisher->link.connection, batch);
-	publisher->underway++;
+	ujobs_connection_send(publisher->connection.thread, batch);
+	publisher->in_flight++;
 }
 
 static bool
-take_turn(UjobsPublisher *publisher)
+run_transaction(UjobsPublisher *publisher)
 {
 	ErrorData  *error;
 
 	ujobs_session_stats_activity("publish messages");
 	MemoryContextSwitchTo(publisher->memory);
-	error = ujobs_worker_try(turn, publisher);
-	ujobs_sink_connection_report(&publisher->news, psprintf("record or read messages for sink \"%s\"", publisher->sink->name), error);
+	error = ujobs_worker_try(record_and_read, publisher);
+	ujobs_sink_connection_report(&publisher->report, psprintf("record or read messages for sink \"%s\"", publisher->sink->name), error);
 	if (error != NULL)
 		recover(publisher);
 	else
@@ -455,7 +456,7 @@ take_turn(UjobsPublisher *publisher)
 		ujobs_sink_batch_free(publisher->returned);
 		publisher->returned = NULL;
 		send_filled(publisher);
-		show_flight(publisher);
+		show_in_flight(publisher);
 	}
 	MemoryContextReset(publisher->memory);
 	return error == NULL;
@@ -480,15 +481,15 @@ collect(UjobsPublisher *publisher)
 {
 	if (publisher->returned != NULL)
 		return true;
-	if (publisher->underway == 0)
+	if (publisher->in_flight == 0)
 		return false;
-	publisher->returned = ujobs_connection_collect(publisher->link.connection);
+	publisher->returned = ujobs_connection_collect(publisher->connection.thread);
 	if (publisher->returned == NULL)
 		return false;
-	publisher->underway--;
+	publisher->in_flight--;
 	publisher->broken |= !was_tried(publisher->returned);
 	if (!publisher->broken)
-		ujobs_sink_connection_works(&publisher->link);
+		ujobs_sink_connection_works(&publisher->connection);
 	return true;
 }
 
@@ -499,50 +500,51 @@ wants_to_read(const UjobsPublisher *publisher)
 }
 
 static TimestampTz
-next_round(const UjobsPublisher *publisher, TimestampTz now)
+next_run(const UjobsPublisher *publisher, TimestampTz now)
 {
 	if (publisher->returned != NULL)
 		return publisher->record_at;
 	if (wants_to_read(publisher))
 		return Max(now, publisher->record_at);
-	if (!publisher->link.ready)
-		return ujobs_sink_connection_next(&publisher->link);
-	return publisher->underway < PARCELS_UNDERWAY ? start_over_at(publisher) : DT_NOEND;
+	if (!publisher->connection.ready)
+		return ujobs_sink_connection_next(&publisher->connection);
+	return publisher->in_flight < BATCHES_IN_FLIGHT ? start_over_at(publisher) : DT_NOEND;
 }
 
-/* Only when the connection has nothing of ours, so nothing is lost with it. */
+/* Only when the thread has no batch, so nothing is lost with it. */
 static void
-keep_link(UjobsPublisher *publisher, TimestampTz now)
+keep_connection(UjobsPublisher *publisher, TimestampTz now)
 {
-	bool		was_ready = publisher->link.ready;
+	bool		was_ready = publisher->connection.ready;
 
-	if (ujobs_sink_connection_keep(&publisher->link, now) && publisher->broken)
-		ujobs_sink_connection_drop(&publisher->link, now, "it did not answer");
+	if (ujobs_sink_connection_keep(&publisher->connection, now) && publisher->broken)
+		ujobs_sink_connection_drop(&publisher->connection, now, "it did not answer");
 	publisher->broken = false;
-	if (publisher->link.ready && !was_ready)
+	if (publisher->connection.ready && !was_ready)
 		start_over(publisher);
 }
 
 TimestampTz
-ujobs_publisher_round(UjobsPublisher *publisher, TimestampTz now)
+ujobs_publisher_run(UjobsPublisher *publisher, TimestampTz now)
 {
+	Assert(!IsTransactionState());
 	if (now < publisher->record_at)
 		return publisher->record_at;
-	/* What comes back meanwhile wakes by the pipe: other sinks have their turn first. */
-	for (int i = 0; i < PARCELS_UNDERWAY && collect(publisher); i++)
+	/* What comes back meanwhile wakes the process again: other sinks are served first. */
+	for (int i = 0; i < BATCHES_IN_FLIGHT && collect(publisher); i++)
 	{
-		if (!take_turn(publisher))
+		if (!run_transaction(publisher))
 			return publisher->record_at;
 	}
-	if (publisher->underway == 0 && publisher->retired)
+	if (publisher->in_flight == 0 && publisher->retired)
 		return DT_NOEND;
-	if (publisher->underway == 0)
-		keep_link(publisher, now);
+	if (publisher->in_flight == 0)
+		keep_connection(publisher, now);
 	if (now >= start_over_at(publisher))
 		start_over(publisher);
 	if (wants_to_read(publisher))
-		(void) take_turn(publisher);
-	return next_round(publisher, now);
+		(void) run_transaction(publisher);
+	return next_run(publisher, now);
 }
 
 /* ---- the end ---- */
@@ -551,13 +553,13 @@ bool
 ujobs_publisher_retire(UjobsPublisher *publisher)
 {
 	publisher->retired = true;
-	return publisher->underway == 0 && publisher->returned == NULL;
+	return publisher->in_flight == 0 && publisher->returned == NULL;
 }
 
 void
 ujobs_publisher_close(UjobsPublisher *publisher)
 {
-	ujobs_sink_connection_close(&publisher->link);
+	ujobs_sink_connection_close(&publisher->connection);
 	ujobs_sink_batch_free(publisher->returned);
 	ujobs_in_flight_set(publisher->sink->id, NULL, 0);
 }

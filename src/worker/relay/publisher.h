@@ -16,15 +16,15 @@ extern void ujobs_publisher_hint(UjobsPublisher *publisher, int64 id);
 
 /*
  * Records what came back, reads and sends what is next.  Outside a
- * transaction.  Returns when it wants to be called again, though nothing
- * rings.
+ * transaction.  Returns when it wants to be called again without a
+ * wake-up.
  */
-extern TimestampTz ujobs_publisher_round(UjobsPublisher *publisher, TimestampTz now);
+extern TimestampTz ujobs_publisher_run(UjobsPublisher *publisher, TimestampTz now);
 
 /* Sends nothing more.  True once all that was sent is recorded. */
 extern bool ujobs_publisher_retire(UjobsPublisher *publisher);
 
-/* What is still on its way will be sent again by the next relay. */
+/* What is still in flight will be sent again by the next publisher. */
 extern void ujobs_publisher_close(UjobsPublisher *publisher);
 
 #endif							/* UJOBS_WORKER_RELAY_PUBLISHER_H */

@@ -1,7 +1,7 @@
 /*
  * queue_consumer.c: taking in a queue.
  *
- * The connection takes a batch, of which each message is claimed for this store
+ * The thread takes a batch, of which each message is claimed for this store
  * at the broker or not (docs/decisions/011).  One transaction makes jobs of
  * those that are, and records their ids; once it has committed, durably, the
  * broker is told that they are done.  If it fails, or the relay dies before,
@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -27,22 +28,22 @@
 
 #define MOST_READY 10000
 #define TAKE_MOST 500
-#define LOOK_AGAIN_MS 250		/* at the room, while messages come or there is none */
+#define LOOK_AGAIN_MS 250		/* at the capacity, while messages come or there is none */
 #define FAILED_MS 1000
 #define PARKED_AT_ONCE 100
 
 struct UjobsQueueConsumer
 {
-	UjobsSinkConnection link;
+	UjobsSinkConnection connection;
 	UjobsSinkReport storing;
 	UjobsSinkReport looking;
-	MemoryContext memory;		/* of one turn */
-	int64		room;
-	bool		taken;			/* since the room was looked at */
+	MemoryContext memory;		/* of one run */
+	int64		capacity;
+	bool		taken;			/* since the capacity was read */
 	TimestampTz looked_at;
 	TimestampTz look_at;
 
-	UjobsIntake *intakes;		/* of this turn */
+	UjobsIntake *intakes;		/* of this run */
 	int			n;
 };
 
@@ -51,8 +52,8 @@ ujobs_queue_consumer_open(const UjobsRelaySink *sink, const char *queue)
 {
 	UjobsQueueConsumer *consumer = MemoryContextAllocZero(sink->memory, sizeof(UjobsQueueConsumer));
 
-	consumer->link.sink = sink;
-	consumer->link.queue = MemoryContextStrdup(sink->memory, queue);
+	consumer->connection.sink = sink;
+	consumer->connection.queue = MemoryContextStrdup(sink->memory, queue);
 	consumer->memory = AllocSetContextCreate(sink->memory, "ujobs consumer", ALLOCSET_DEFAULT_SIZES);
 	return consumer;
 }
@@ -60,7 +61,7 @@ ujobs_queue_consumer_open(const UjobsRelaySink *sink, const char *queue)
 const char *
 ujobs_queue_consumer_queue(const UjobsQueueConsumer *consumer)
 {
-	return consumer->link.queue;
+	return consumer->connection.queue;
 }
 
 void
@@ -87,7 +88,7 @@ store_all(void *arg)
 	ujobs_intake_take(consumer->intakes, consumer->n, GetCurrentTimestamp());
 }
 
-/* What is no text of this database's stands in the inbox as digits. */
+/* An id that is no text in this database's encoding is written as digits. */
 static const char *
 clean_id(const char *id)
 {
@@ -113,8 +114,8 @@ list_ours(UjobsQueueConsumer *consumer, const UjobsSinkDelivery *deliveries, int
 		if (!deliveries[i].ours)
 			continue;
 		intake->message_id = clean_id(deliveries[i].id);
-		intake->queue = consumer->link.queue;
-		intake->sink_id = consumer->link.sink->id;
+		intake->queue = consumer->connection.queue;
+		intake->sink_id = consumer->connection.sink->id;
 		intake->payload = deliveries[i].payload;
 		intake->payload_size = deliveries[i].payload_size;
 		consumer->n++;
@@ -122,7 +123,7 @@ list_ours(UjobsQueueConsumer *consumer, const UjobsSinkDelivery *deliveries, int
 }
 
 static void
-tell_verdicts(const UjobsQueueConsumer *consumer, UjobsSinkDelivery *deliveries, int n)
+set_verdicts(const UjobsQueueConsumer *consumer, UjobsSinkDelivery *deliveries, int n)
 {
 	int			at = 0;
 
@@ -142,44 +143,44 @@ store_taken(UjobsQueueConsumer *consumer, UjobsSinkDelivery *deliveries, int n)
 	MemoryContextSwitchTo(consumer->memory);
 	list_ours(consumer, deliveries, n);
 	error = ujobs_worker_try(store_all, consumer);
-	ujobs_sink_connection_report(&consumer->storing, psprintf("take in messages of queue \"%s\"", consumer->link.queue), error);
+	ujobs_sink_connection_report(&consumer->storing, psprintf("take in messages of queue \"%s\"", consumer->connection.queue), error);
 	if (error == NULL)
-		tell_verdicts(consumer, deliveries, n);
+		set_verdicts(consumer, deliveries, n);
 	else
 	{
 		consumer->look_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), FAILED_MS);
-		consumer->room = 0;
-		ujobs_connection_allow(consumer->link.connection, 0);
+		consumer->capacity = 0;
+		ujobs_connection_allow(consumer->connection.thread, 0);
 	}
-	consumer->room -= consumer->n;
+	consumer->capacity -= consumer->n;
 	consumer->taken = true;
-	ujobs_connection_settle(consumer->link.connection);
-	ujobs_sink_connection_works(&consumer->link);
+	ujobs_connection_settle(consumer->connection.thread);
+	ujobs_sink_connection_works(&consumer->connection);
 	MemoryContextReset(consumer->memory);
 }
 
 /* ---- how much may be taken ---- */
 
 static void
-measure(void *arg)
+read_capacity(void *arg)
 {
 	UjobsQueueConsumer *consumer = arg;
 
-	consumer->room = ujobs_relay_room(consumer->link.queue, MOST_READY, GetCurrentTimestamp());
+	consumer->capacity = ujobs_relay_room(consumer->connection.queue, MOST_READY, GetCurrentTimestamp());
 }
 
 static void
-look_at_room(UjobsQueueConsumer *consumer, TimestampTz now)
+measure_capacity(UjobsQueueConsumer *consumer, TimestampTz now)
 {
 	ErrorData  *error;
 
 	MemoryContextSwitchTo(consumer->memory);
-	consumer->room = 0;
+	consumer->capacity = 0;
 	consumer->taken = false;
 	consumer->looked_at = now;
-	error = ujobs_worker_try(measure, consumer);
-	consumer->look_at = TimestampTzPlusMilliseconds(now, consumer->room > 0 ? ujobs_guc_poll_interval : LOOK_AGAIN_MS);
-	ujobs_sink_connection_report(&consumer->looking, psprintf("look at queue \"%s\"", consumer->link.queue), error);
+	error = ujobs_worker_try(read_capacity, consumer);
+	consumer->look_at = TimestampTzPlusMilliseconds(now, consumer->capacity > 0 ? ujobs_guc_poll_interval : LOOK_AGAIN_MS);
+	ujobs_sink_connection_report(&consumer->looking, psprintf("look at queue \"%s\"", consumer->connection.queue), error);
 	MemoryContextReset(consumer->memory);
 }
 
@@ -187,24 +188,25 @@ static void
 allow(UjobsQueueConsumer *consumer, TimestampTz now)
 {
 	if (now >= consumer->look_at)
-		look_at_room(consumer, now);
-	ujobs_connection_allow(consumer->link.connection, (int) Min(Max(consumer->room, 0), TAKE_MOST));
-	if (consumer->taken || consumer->room <= 0)
+		measure_capacity(consumer, now);
+	ujobs_connection_allow(consumer->connection.thread, (int) Min(Max(consumer->capacity, 0), TAKE_MOST));
+	if (consumer->taken || consumer->capacity <= 0)
 		consumer->look_at = Min(consumer->look_at, TimestampTzPlusMilliseconds(consumer->looked_at, LOOK_AGAIN_MS));
 }
 
-/* ---- the round ---- */
+/* ---- one run ---- */
 
 TimestampTz
-ujobs_queue_consumer_round(UjobsQueueConsumer *consumer, TimestampTz now)
+ujobs_queue_consumer_run(UjobsQueueConsumer *consumer, TimestampTz now)
 {
 	UjobsSinkDelivery *deliveries;
-	int			n = consumer->link.connection == NULL ? 0 : ujobs_connection_taken(consumer->link.connection, &deliveries);
+	int			n = consumer->connection.thread == NULL ? 0 : ujobs_connection_taken(consumer->connection.thread, &deliveries);
 
+	Assert(!IsTransactionState());
 	if (n > 0)
 		store_taken(consumer, deliveries, n);
-	if (!ujobs_sink_connection_keep(&consumer->link, now))
-		return ujobs_sink_connection_next(&consumer->link);
+	if (!ujobs_sink_connection_keep(&consumer->connection, now))
+		return ujobs_sink_connection_next(&consumer->connection);
 	allow(consumer, now);
 	return consumer->look_at;
 }
@@ -212,7 +214,7 @@ ujobs_queue_consumer_round(UjobsQueueConsumer *consumer, TimestampTz now)
 void
 ujobs_queue_consumer_close(UjobsQueueConsumer *consumer)
 {
-	ujobs_sink_connection_close(&consumer->link);
+	ujobs_sink_connection_close(&consumer->connection);
 }
 
 /* ---- parked messages ---- */
@@ -236,14 +238,15 @@ retry_some(void *arg)
 void
 ujobs_queue_consumer_retry_parked(void)
 {
-	static UjobsSinkReport news;
+	static UjobsSinkReport report;
 	Retry		retry = {"", CurrentMemoryContext};
 
+	Assert(!IsTransactionState());
 	while (retry.after != NULL)
 	{
 		ErrorData  *error = ujobs_worker_try(retry_some, &retry);
 
-		ujobs_sink_connection_report(&news, "try parked messages again", error);
+		ujobs_sink_connection_report(&report, "try parked messages again", error);
 		if (error != NULL)
 			return;
 	}

@@ -18,10 +18,10 @@ extern void ujobs_queue_consumer_hint(UjobsQueueConsumer *consumer);
 
 /*
  * Stores what was taken, and says how much more may be.  Outside a
- * transaction.  Returns when it wants to be called again, though nothing
- * rings.
+ * transaction.  Returns when it wants to be called again without a
+ * wake-up.
  */
-extern TimestampTz ujobs_queue_consumer_round(UjobsQueueConsumer *consumer, TimestampTz now);
+extern TimestampTz ujobs_queue_consumer_run(UjobsQueueConsumer *consumer, TimestampTz now);
 
 /* What it has taken and not stored is left to the broker. */
 extern void ujobs_queue_consumer_close(UjobsQueueConsumer *consumer);

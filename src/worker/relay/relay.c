@@ -2,15 +2,16 @@
  * relay.c: carries messages between this store and other systems.
  *
  * One process per database, there only while a sink is defined.  It does all
- * the SQL: relay_outbox.c sends what was committed, relay_intake.c stores what
- * was taken.  What talks to the network are its connections, a thread each
- * (core/connection.h); whatever they bring wakes it by one pipe.
+ * the SQL: publisher.c sends what was committed, queue_consumer.c stores what was
+ * taken.  Each connection to a system has a thread (core/connection.h); all threads
+ * wake the process by one pipe.
  *
  * It can be killed at any line.  What was sent and not recorded is sent again,
  * with the same id; what was taken and not stored is offered again.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -35,22 +36,22 @@
 
 #define RESTART_US USECS_PER_SEC
 #define READ_AGAIN_MS 1000
-#define ROOM_MS 100				/* until an executor has left, perhaps */
+#define CAPACITY_MS 100				/* until an executor has left, perhaps */
 
-/* A sink with what goes there and what comes from there. */
-typedef struct Station
+/* A sink with its publisher and the consumers of queues on it. */
+typedef struct Endpoint
 {
 	UjobsRelaySink *sink;
 	UjobsPublisher *publisher;
-	List	   *consumers_of_queues;			/* UjobsQueueConsumer */
-	bool		going;			/* dropped, or to be reached in another way */
-} Station;
+	List	   *consumers;	/* UjobsQueueConsumer */
+	bool		closing;			/* dropped, or to be reached in another way */
+} Endpoint;
 
 static UjobsEngine *engine;
-static List *stations = NIL;	/* Station */
+static List *endpoints = NIL;	/* Endpoint */
 static bool changed = true;		/* what is in the store may be something else */
 static TimestampTz read_at = 0; /* not before: it failed */
-static MemoryContext round_memory;
+static MemoryContext loop_memory;
 
 /* ---- the dispatcher's side ---- */
 
@@ -66,26 +67,26 @@ is_needed(void)
 }
 
 /*
- * Is there a process for it, with one left for executors?  What the
- * dispatcher's next look has to be for stands in *next.
+ * Is there a process for it, with one left for executors?  *next: when the dispatcher
+ * has to look again.
  */
 static bool
-take_room(TimestampTz now, TimestampTz *next)
+has_capacity(TimestampTz now, TimestampTz *next)
 {
-	static bool said = false;
-	UjobsCapacity	room = ujobs_capacity_ask(1);
+	static bool logged = false;
+	UjobsCapacity capacity = ujobs_capacity_ask(1);
 
-	if (room == UJOBS_CAPACITY_NONE && !said)
+	if (capacity == UJOBS_CAPACITY_NONE && !logged)
 		ereport(LOG,
 				(errmsg("ujobs cannot start a relay: max_worker_processes is exhausted"),
 				 errdetail("Messages stay in the outbox; one process must be left for executors."),
 				 errhint("Raise max_worker_processes.")));
-	said = room == UJOBS_CAPACITY_NONE;
-	*next = TimestampTzPlusMilliseconds(now, room == UJOBS_CAPACITY_COMING ? ROOM_MS : ujobs_guc_poll_interval);
-	return room == UJOBS_CAPACITY_THERE;
+	logged = capacity == UJOBS_CAPACITY_NONE;
+	*next = TimestampTzPlusMilliseconds(now, capacity == UJOBS_CAPACITY_COMING ? CAPACITY_MS : ujobs_guc_poll_interval);
+	return capacity == UJOBS_CAPACITY_THERE;
 }
 
-/* A relay that ends rings the dispatcher, and so does a commit that needs one. */
+/* A relay that ends wakes the dispatcher, and so does a commit that needs one. */
 TimestampTz
 ujobs_relay_ensure(UjobsEngine *of)
 {
@@ -95,6 +96,7 @@ ujobs_relay_ensure(UjobsEngine *of)
 	BackgroundWorker worker;
 	TimestampTz now;
 
+	Assert(!IsTransactionState());
 	if (of->relay_pid != 0)
 		return DT_NOEND;
 	now = GetCurrentTimestamp();
@@ -105,7 +107,7 @@ ujobs_relay_ensure(UjobsEngine *of)
 	(void) ujobs_wakeup_take_relay(of);
 	look_at = TimestampTzPlusMilliseconds(now, ujobs_guc_poll_interval);
 	needed = is_needed();
-	if (!needed || !take_room(now, &look_at))
+	if (!needed || !has_capacity(now, &look_at))
 		return needed ? look_at : DT_NOEND;
 	tried_at = now;
 	ujobs_spawn_describe(&worker, "relay", ObjectIdGetDatum(MyDatabaseId));
@@ -146,29 +148,29 @@ start_process(Oid database)
 	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	(void) ujobs_engine_area();
 	ujobs_in_flight_clear();
-	round_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
+	loop_memory = AllocSetContextCreate(TopMemoryContext, "ujobs relay loop", ALLOCSET_DEFAULT_SIZES);
 }
 
 /* ---- what is defined ---- */
 
-typedef struct Wanted
+typedef struct Definitions
 {
 	UjobsSink  *sinks;
 	int			n_sinks;
 	UjobsConsumer *consumers;
 	int			n_consumers;
-	char	   *home;
+	char	   *store_id;
 	UjobsRelaySink **made;		/* of sinks that have no endpoint */
-} Wanted;
+} Definitions;
 
-static Station *
-find_station(int32 sink_id)
+static Endpoint *
+find_endpoint(int32 sink_id)
 {
 	ListCell   *lc;
 
-	foreach(lc, stations)
+	foreach(lc, endpoints)
 	{
-		Station    *endpoint = lfirst(lc);
+		Endpoint    *endpoint = lfirst(lc);
 
 		if (endpoint->sink->id == sink_id)
 			return endpoint;
@@ -177,46 +179,46 @@ find_station(int32 sink_id)
 }
 
 static void
-read_wanted(void *arg)
+read_definitions(void *arg)
 {
-	Wanted	   *wanted = arg;
+	Definitions	   *defined = arg;
 
-	MemoryContextSwitchTo(round_memory);
-	wanted->sinks = ujobs_sink_list(&wanted->n_sinks);
-	wanted->consumers = ujobs_sink_consumers(&wanted->n_consumers);
-	wanted->home = ujobs_store_identity_uuid();
-	wanted->made = palloc0(Max(wanted->n_sinks, 1) * sizeof(UjobsRelaySink *));
-	for (int i = 0; i < wanted->n_sinks; i++)
+	MemoryContextSwitchTo(loop_memory);
+	defined->sinks = ujobs_sink_list(&defined->n_sinks);
+	defined->consumers = ujobs_sink_consumers(&defined->n_consumers);
+	defined->store_id = ujobs_store_identity_uuid();
+	defined->made = palloc0(Max(defined->n_sinks, 1) * sizeof(UjobsRelaySink *));
+	for (int i = 0; i < defined->n_sinks; i++)
 	{
-		if (find_station(wanted->sinks[i].id) == NULL)
-			wanted->made[i] = ujobs_sink_connection_make_sink(&wanted->sinks[i], wanted->home);
+		if (find_endpoint(defined->sinks[i].id) == NULL)
+			defined->made[i] = ujobs_sink_connection_make_sink(&defined->sinks[i], defined->store_id);
 	}
 }
 
 /* Was it made with another setting than the one that holds now? */
 static bool
-is_outdated(const Station *endpoint)
+is_outdated(const Endpoint *endpoint)
 {
 	return endpoint->sink->options->allow_private != ujobs_guc_http_allow_private;
 }
 
 static bool
-is_wanted(const Station *endpoint, const Wanted *wanted)
+is_defined(const Endpoint *endpoint, const Definitions *defined)
 {
-	for (int i = 0; i < wanted->n_sinks; i++)
+	for (int i = 0; i < defined->n_sinks; i++)
 	{
-		if (wanted->sinks[i].id == endpoint->sink->id)
-			return wanted->sinks[i].revision == endpoint->sink->revision && !is_outdated(endpoint);
+		if (defined->sinks[i].id == endpoint->sink->id)
+			return defined->sinks[i].revision == endpoint->sink->revision && !is_outdated(endpoint);
 	}
 	return false;
 }
 
 static bool
-is_consumed(const Station *endpoint, const char *queue, const Wanted *wanted)
+is_consumed(const Endpoint *endpoint, const char *queue, const Definitions *defined)
 {
-	for (int i = 0; i < wanted->n_consumers; i++)
+	for (int i = 0; i < defined->n_consumers; i++)
 	{
-		const UjobsConsumer *consumer = &wanted->consumers[i];
+		const UjobsConsumer *consumer = &defined->consumers[i];
 
 		if (consumer->enabled && consumer->sink_id == endpoint->sink->id && strcmp(consumer->queue, queue) == 0)
 			return true;
@@ -225,27 +227,27 @@ is_consumed(const Station *endpoint, const char *queue, const Wanted *wanted)
 }
 
 static void
-close_inlets(Station *endpoint, const Wanted *wanted)
+close_consumers(Endpoint *endpoint, const Definitions *defined)
 {
 	ListCell   *lc;
 
-	foreach(lc, endpoint->consumers_of_queues)
+	foreach(lc, endpoint->consumers)
 	{
 		UjobsQueueConsumer *consumer = lfirst(lc);
 
-		if (!endpoint->going && is_consumed(endpoint, ujobs_queue_consumer_queue(consumer), wanted))
+		if (!endpoint->closing && is_consumed(endpoint, ujobs_queue_consumer_queue(consumer), defined))
 			continue;
 		ujobs_queue_consumer_close(consumer);
-		endpoint->consumers_of_queues = foreach_delete_current(endpoint->consumers_of_queues, lc);
+		endpoint->consumers = foreach_delete_current(endpoint->consumers, lc);
 	}
 }
 
 static bool
-has_inlet(const Station *endpoint, const char *queue)
+has_consumer(const Endpoint *endpoint, const char *queue)
 {
 	ListCell   *lc;
 
-	foreach(lc, endpoint->consumers_of_queues)
+	foreach(lc, endpoint->consumers)
 	{
 		if (strcmp(ujobs_queue_consumer_queue(lfirst(lc)), queue) == 0)
 			return true;
@@ -254,60 +256,60 @@ has_inlet(const Station *endpoint, const char *queue)
 }
 
 static void
-open_inlets(const Wanted *wanted)
+open_consumers(const Definitions *defined)
 {
-	for (int i = 0; i < wanted->n_consumers; i++)
+	for (int i = 0; i < defined->n_consumers; i++)
 	{
-		const UjobsConsumer *consumer = &wanted->consumers[i];
-		Station    *endpoint = consumer->enabled ? find_station(consumer->sink_id) : NULL;
+		const UjobsConsumer *consumer = &defined->consumers[i];
+		Endpoint    *endpoint = consumer->enabled ? find_endpoint(consumer->sink_id) : NULL;
 
-		if (endpoint == NULL || endpoint->going || has_inlet(endpoint, consumer->queue))
+		if (endpoint == NULL || endpoint->closing || has_consumer(endpoint, consumer->queue))
 			continue;
-		endpoint->consumers_of_queues = lappend(endpoint->consumers_of_queues, ujobs_queue_consumer_open(endpoint->sink, consumer->queue));
+		endpoint->consumers = lappend(endpoint->consumers, ujobs_queue_consumer_open(endpoint->sink, consumer->queue));
 	}
 }
 
 static void
-open_station(UjobsRelaySink *sink)
+open_endpoint(UjobsRelaySink *sink)
 {
-	Station    *endpoint = palloc0(sizeof(Station));
+	Endpoint    *endpoint = palloc0(sizeof(Endpoint));
 
 	endpoint->sink = sink;
 	endpoint->publisher = ujobs_publisher_open(sink);
-	stations = lappend(stations, endpoint);
+	endpoints = lappend(endpoints, endpoint);
 }
 
 static void
-follow_wanted(const Wanted *wanted)
+apply_definitions(const Definitions *defined)
 {
 	ListCell   *lc;
 
 	MemoryContextSwitchTo(TopMemoryContext);
-	foreach(lc, stations)
+	foreach(lc, endpoints)
 	{
-		Station    *endpoint = lfirst(lc);
+		Endpoint    *endpoint = lfirst(lc);
 
-		endpoint->going |= !is_wanted(endpoint, wanted);
-		close_inlets(endpoint, wanted);
+		endpoint->closing |= !is_defined(endpoint, defined);
+		close_consumers(endpoint, defined);
 	}
-	for (int i = 0; i < wanted->n_sinks; i++)
+	for (int i = 0; i < defined->n_sinks; i++)
 	{
-		if (wanted->made[i] != NULL)
-			open_station(wanted->made[i]);
+		if (defined->made[i] != NULL)
+			open_endpoint(defined->made[i]);
 	}
-	open_inlets(wanted);
-	MemoryContextSwitchTo(round_memory);
+	open_consumers(defined);
+	MemoryContextSwitchTo(loop_memory);
 }
 
 static void
-hint_inlets(void)
+hint_consumers(void)
 {
 	ListCell   *lc;
 	ListCell   *in;
 
-	foreach(lc, stations)
+	foreach(lc, endpoints)
 	{
-		foreach(in, ((Station *) lfirst(lc))->consumers_of_queues)
+		foreach(in, ((Endpoint *) lfirst(lc))->consumers)
 			ujobs_queue_consumer_hint(lfirst(in));
 	}
 }
@@ -317,11 +319,11 @@ have_outdated(void)
 {
 	ListCell   *lc;
 
-	foreach(lc, stations)
+	foreach(lc, endpoints)
 	{
-		const Station *endpoint = lfirst(lc);
+		const Endpoint *endpoint = lfirst(lc);
 
-		if (!endpoint->going && is_outdated(endpoint))
+		if (!endpoint->closing && is_outdated(endpoint))
 			return true;
 	}
 	return false;
@@ -329,10 +331,10 @@ have_outdated(void)
 
 /* Definitions have changed, or sinks, or consumers, or queues: one flag tells of all. */
 static void
-follow_changes(TimestampTz now)
+check_definitions(TimestampTz now)
 {
-	static UjobsSinkReport news;
-	Wanted		wanted = {0};
+	static UjobsSinkReport report;
+	Definitions		defined = {0};
 	ErrorData  *error;
 
 	changed |= ujobs_wakeup_take_relay(engine);
@@ -341,34 +343,34 @@ follow_changes(TimestampTz now)
 		return;
 	if (!ujobs_worker_extension_is_here())
 		proc_exit(0);
-	error = ujobs_worker_try(read_wanted, &wanted);
-	ujobs_sink_connection_report(&news, "read its sinks", error);
+	error = ujobs_worker_try(read_definitions, &defined);
+	ujobs_sink_connection_report(&report, "read its sinks", error);
 	if (error != NULL)
 	{
 		read_at = TimestampTzPlusMilliseconds(now, READ_AGAIN_MS);
 		return;
 	}
 	changed = false;
-	follow_wanted(&wanted);
-	hint_inlets();
+	apply_definitions(&defined);
+	hint_consumers();
 	ujobs_queue_consumer_retry_parked();
 }
 
 /* A sink that is to be reached in another way comes back at the next look. */
 static void
-close_gone(void)
+close_endpoints(void)
 {
 	ListCell   *lc;
 
-	foreach(lc, stations)
+	foreach(lc, endpoints)
 	{
-		Station    *endpoint = lfirst(lc);
+		Endpoint    *endpoint = lfirst(lc);
 
-		if (!endpoint->going || !ujobs_publisher_retire(endpoint->publisher))
+		if (!endpoint->closing || !ujobs_publisher_retire(endpoint->publisher))
 			continue;
 		ujobs_publisher_close(endpoint->publisher);
 		MemoryContextDelete(endpoint->sink->memory);
-		stations = foreach_delete_current(stations, lc);
+		endpoints = foreach_delete_current(endpoints, lc);
 		pfree(endpoint);
 		changed = true;
 	}
@@ -384,19 +386,19 @@ take_hints(void)
 
 	if (low == PG_INT64_MAX)
 		return;
-	foreach(lc, stations)
-		ujobs_publisher_hint(((Station *) lfirst(lc))->publisher, low);
+	foreach(lc, endpoints)
+		ujobs_publisher_hint(((Endpoint *) lfirst(lc))->publisher, low);
 }
 
 static TimestampTz
-station_round(Station *endpoint, TimestampTz now)
+run_endpoint(Endpoint *endpoint, TimestampTz now)
 {
-	TimestampTz next = ujobs_publisher_round(endpoint->publisher, now);
+	TimestampTz next = ujobs_publisher_run(endpoint->publisher, now);
 	ListCell   *lc;
 
-	foreach(lc, endpoint->consumers_of_queues)
+	foreach(lc, endpoint->consumers)
 	{
-		TimestampTz at = ujobs_queue_consumer_round(lfirst(lc), now);
+		TimestampTz at = ujobs_queue_consumer_run(lfirst(lc), now);
 
 		next = Min(next, at);
 	}
@@ -404,21 +406,21 @@ station_round(Station *endpoint, TimestampTz now)
 }
 
 static TimestampTz
-one_round(void)
+run_once(void)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	TimestampTz next = DT_NOEND;
 	ListCell   *lc;
 
 	take_hints();
-	follow_changes(now);
-	foreach(lc, stations)
+	check_definitions(now);
+	foreach(lc, endpoints)
 	{
-		TimestampTz at = station_round(lfirst(lc), now);
+		TimestampTz at = run_endpoint(lfirst(lc), now);
 
 		next = Min(next, at);
 	}
-	close_gone();
+	close_endpoints();
 	return changed ? Max(now, read_at) : next;
 }
 
@@ -426,7 +428,7 @@ one_round(void)
 static void
 leave_if_idle(void)
 {
-	if (stations == NIL && !changed)
+	if (endpoints == NIL && !changed)
 		proc_exit(0);
 	if (engine->dispatcher_pid == 0)
 		proc_exit(0);
@@ -436,13 +438,13 @@ void
 ujobs_relay_main(Datum arg)
 {
 	start_process(DatumGetObjectId(arg));
-	MemoryContextSwitchTo(round_memory);
+	MemoryContextSwitchTo(loop_memory);
 	for (;;)
 	{
-		TimestampTz next = one_round();
+		TimestampTz next = run_once();
 
-		MemoryContextSwitchTo(round_memory);
-		MemoryContextReset(round_memory);
+		MemoryContextSwitchTo(loop_memory);
+		MemoryContextReset(loop_memory);
 		leave_if_idle();
 		ujobs_session_stats_activity(NULL);
 		ujobs_session_stats_report(false);

@@ -1,13 +1,13 @@
 /*
- * sink_connection.c: connecting, breaking, and what people are told of it.
+ * sink_connection.c: connecting, breaking, and how that is reported.
  *
- * A connection that worked and breaks is made anew at once and no message says so
- * of it: systems close idle connections.  Only when that fails too it is
- * news: once in the log, until it is over, and in ujobs.sinks each time, with
- * the next try.
+ * A connection that worked and breaks is made anew at once without a report: systems
+ * close idle connections.  Only when that fails too it is reported: once in the log,
+ * until it is over, and in ujobs.sinks each time, with the next try.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "common/pg_prng.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -35,18 +35,19 @@ ujobs_sink_connection_wake_pipe(void)
 }
 
 UjobsRelaySink *
-ujobs_sink_connection_make_sink(const UjobsSink *row, const char *home)
+ujobs_sink_connection_make_sink(const UjobsSink *row, const char *store_id)
 {
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "ujobs sink", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(memory);
 	UjobsRelaySink *sink = palloc0(sizeof(UjobsRelaySink));
 	UjobsSinkFacts facts = {
 		.sink = sink->name = pstrdup(row->name),
-		.home = home,
+		.store_id = store_id,
 		.options = row->options,
 		.secret = row->secret
 	};
 
+	Assert(IsTransactionState());
 	sink->memory = memory;
 	sink->id = row->id;
 	sink->revision = row->revision;
@@ -54,31 +55,31 @@ ujobs_sink_connection_make_sink(const UjobsSink *row, const char *home)
 	sink->options = ujobs_sink_module_options(&facts, NULL);
 	sink->attempts = ujobs_sink_module_attempts(row->options);
 	sink->status = palloc0(sizeof(UjobsSinkStatus));
-	sink->status->stale = true; /* who wrote it was another relay, or of another revision */
+	sink->status->stale = true; /* written by another relay, or for another revision */
 	MemoryContextSetParent(memory, TopMemoryContext);	/* now that nothing can fail */
 	MemoryContextSwitchTo(old);
 	return sink;
 }
 
-/* ---- what people are told ---- */
+/* ---- reports ---- */
 
 void
-ujobs_sink_connection_report(UjobsSinkReport *news, const char *what, ErrorData *error)
+ujobs_sink_connection_report(UjobsSinkReport *last, const char *what, ErrorData *error)
 {
-	char		text[sizeof(news->text)] = "";
+	char		text[sizeof(last->text)] = "";
 
 	if (error != NULL)
 		snprintf(text, sizeof(text), "%s: %s", what, error->message);
-	if (error != NULL && strcmp(text, news->text) != 0)
+	if (error != NULL && strcmp(text, last->text) != 0)
 		ereport(LOG, (errmsg("ujobs could not %s, will try again: %s", what, error->message)));
-	strcpy(news->text, text);
+	strcpy(last->text, text);
 	if (error != NULL)
 		FreeErrorData(error);
 }
 
 typedef struct Report
 {
-	const UjobsSinkConnection *link;
+	const UjobsSinkConnection *connection;
 	const char *error;			/* NULL: it can be reached */
 } Report;
 
@@ -87,18 +88,18 @@ write_report(void *arg)
 {
 	Report	   *report = arg;
 
-	ujobs_sink_set_status(report->link->sink->id, report->error, GetCurrentTimestamp(), report->link->connect_at);
+	ujobs_sink_set_status(report->connection->sink->id, report->error, GetCurrentTimestamp(), report->connection->connect_at);
 }
 
 static bool
-write_status(const UjobsSinkConnection *link, const char *text)
+write_status(const UjobsSinkConnection *connection, const char *text)
 {
-	UjobsSinkStatus *status = link->sink->status;
-	Report		report = {link, text};
+	UjobsSinkStatus *status = connection->sink->status;
+	Report		report = {connection, text};
 	ErrorData  *error = ujobs_worker_try(write_report, &report);
 	bool		written = error == NULL;
 
-	ujobs_sink_connection_report(&status->news, psprintf("record the state of sink \"%s\"", link->sink->name), error);
+	ujobs_sink_connection_report(&status->report, psprintf("record the state of sink \"%s\"", connection->sink->name), error);
 	if (!written)
 		status->write_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WRITE_AGAIN_MS);
 	return written;
@@ -106,40 +107,40 @@ write_status(const UjobsSinkConnection *link, const char *text)
 
 /* At each break: the next try is another one. */
 static void
-tell_broken(UjobsSinkConnection *link, const char *text)
+report_broken(UjobsSinkConnection *connection, const char *text)
 {
-	UjobsSinkStatus *status = link->sink->status;
+	UjobsSinkStatus *status = connection->sink->status;
 
-	if (!link->reported)
-		ereport(LOG, (errmsg("ujobs cannot reach sink \"%s\", will try again: %s", link->sink->name, text)));
-	link->reported = true;
-	if (!write_status(link, text))
+	if (!connection->reported)
+		ereport(LOG, (errmsg("ujobs cannot reach sink \"%s\", will try again: %s", connection->sink->name, text)));
+	connection->reported = true;
+	if (!write_status(connection, text))
 		return;
-	status->teller = link;
+	status->reporter = connection;
 	status->stale = false;
 }
 
 /* It works again, or is not there any more. */
 static void
-end_report(UjobsSinkConnection *link)
+end_report(UjobsSinkConnection *connection)
 {
-	UjobsSinkStatus *status = link->sink->status;
+	UjobsSinkStatus *status = connection->sink->status;
 
-	link->reported = false;
-	if (status->teller != link)
+	connection->reported = false;
+	if (status->reporter != connection)
 		return;
-	status->teller = NULL;
+	status->reporter = NULL;
 	status->stale = true;
 }
 
-/* Of another connection that is still broken its next break tells. */
+/* Another connection that is still broken is reported with its next break. */
 static void
-clear_status(const UjobsSinkConnection *link, TimestampTz now)
+clear_status(const UjobsSinkConnection *connection, TimestampTz now)
 {
-	UjobsSinkStatus *status = link->sink->status;
+	UjobsSinkStatus *status = connection->sink->status;
 
 	if (status->stale && now >= status->write_at)
-		status->stale = !write_status(link, NULL);
+		status->stale = !write_status(connection, NULL);
 }
 
 /* ---- connecting and breaking ---- */
@@ -154,23 +155,23 @@ pause_ms(int breaks)
 }
 
 static void
-note_break(UjobsSinkConnection *link, TimestampTz now, const char *text)
+note_break(UjobsSinkConnection *connection, TimestampTz now, const char *text)
 {
-	bool		was_ready = link->ready;
+	bool		was_ready = connection->ready;
 
-	if (was_ready && now - link->ready_at > STEADY_MS * INT64CONST(1000))
-		link->breaks = 0;
-	link->breaks++;
-	link->ready = false;
-	link->connect_at = TimestampTzPlusMilliseconds(now, pause_ms(link->breaks));
-	if (link->reported || !was_ready || link->breaks > 1)
-		tell_broken(link, text);
+	if (was_ready && now - connection->ready_at > STEADY_MS * INT64CONST(1000))
+		connection->breaks = 0;
+	connection->breaks++;
+	connection->ready = false;
+	connection->connect_at = TimestampTzPlusMilliseconds(now, pause_ms(connection->breaks));
+	if (connection->reported || !was_ready || connection->breaks > 1)
+		report_broken(connection, text);
 }
 
 typedef struct Search
 {
 	const char *kind;
-	const UjobsSinkModule *module;	/* NULL: why stands in error */
+	const UjobsSinkModule *module;	/* NULL: error says why */
 	UjobsSinkError *error;
 } Search;
 
@@ -199,88 +200,89 @@ find_module(const UjobsRelaySink *sink, UjobsSinkError *error)
 }
 
 static void
-connect_link(UjobsSinkConnection *link, TimestampTz now)
+start_connection(UjobsSinkConnection *connection, TimestampTz now)
 {
 	UjobsSinkError error = {""};
 	UjobsConnectionPlan plan = {
-		.module = find_module(link->sink, &error),
-		.options = link->sink->options,
-		.queue = link->queue,
-		.pipe = ujobs_sink_connection_wake_pipe()->write_end
+		.module = find_module(connection->sink, &error),
+		.options = connection->sink->options,
+		.queue = connection->queue,
+		.wake_end = ujobs_sink_connection_wake_pipe()->write_end
 	};
 
 	if (plan.module != NULL)
 	{
-		link->connection = ujobs_connection_start(&plan);
-		if (link->connection == NULL)
+		connection->thread = ujobs_connection_start(&plan);
+		if (connection->thread == NULL)
 			snprintf(error.text, sizeof(error.text), "could not start a thread: %s", strerror(errno));
 	}
-	if (link->connection == NULL)
-		note_break(link, now, error.text);
+	if (connection->thread == NULL)
+		note_break(connection, now, error.text);
 }
 
 static void
-note_ready(UjobsSinkConnection *link, TimestampTz now)
+note_ready(UjobsSinkConnection *connection, TimestampTz now)
 {
-	link->ready = true;
-	link->ready_at = now;
-	if (link->reported)
-		ereport(LOG, (errmsg("ujobs can reach sink \"%s\" again", link->sink->name)));
-	end_report(link);
+	connection->ready = true;
+	connection->ready_at = now;
+	if (connection->reported)
+		ereport(LOG, (errmsg("ujobs can reach sink \"%s\" again", connection->sink->name)));
+	end_report(connection);
 }
 
 void
-ujobs_sink_connection_drop(UjobsSinkConnection *link, TimestampTz now, const char *text)
+ujobs_sink_connection_drop(UjobsSinkConnection *connection, TimestampTz now, const char *text)
 {
-	ujobs_connection_stop(link->connection);
-	link->connection = NULL;
-	note_break(link, now, text);
+	ujobs_connection_stop(connection->thread);
+	connection->thread = NULL;
+	note_break(connection, now, text);
 }
 
 bool
-ujobs_sink_connection_keep(UjobsSinkConnection *link, TimestampTz now)
+ujobs_sink_connection_keep(UjobsSinkConnection *connection, TimestampTz now)
 {
 	UjobsSinkError error;
 
-	if (link->connection == NULL)
+	Assert(!IsTransactionState());
+	if (connection->thread == NULL)
 	{
-		if (now >= link->connect_at)
-			connect_link(link, now);
+		if (now >= connection->connect_at)
+			start_connection(connection, now);
 		return false;
 	}
-	switch (ujobs_connection_state(link->connection, &error))
+	switch (ujobs_connection_state(connection->thread, &error))
 	{
 		case UJOBS_CONNECTION_CONNECTING:
 			break;
 		case UJOBS_CONNECTION_READY:
-			if (!link->ready)
-				note_ready(link, now);
-			clear_status(link, now);
+			if (!connection->ready)
+				note_ready(connection, now);
+			clear_status(connection, now);
 			break;
 		case UJOBS_CONNECTION_BROKEN:
-			ujobs_sink_connection_drop(link, now, error.text);
+			ujobs_sink_connection_drop(connection, now, error.text);
 			break;
 	}
-	return link->ready;
+	return connection->ready;
 }
 
 void
-ujobs_sink_connection_works(UjobsSinkConnection *link)
+ujobs_sink_connection_works(UjobsSinkConnection *connection)
 {
-	link->breaks = 0;
+	connection->breaks = 0;
 }
 
 TimestampTz
-ujobs_sink_connection_next(const UjobsSinkConnection *link)
+ujobs_sink_connection_next(const UjobsSinkConnection *connection)
 {
-	return link->connection == NULL ? link->connect_at : DT_NOEND;
+	return connection->thread == NULL ? connection->connect_at : DT_NOEND;
 }
 
 void
-ujobs_sink_connection_close(UjobsSinkConnection *link)
+ujobs_sink_connection_close(UjobsSinkConnection *connection)
 {
-	ujobs_connection_stop(link->connection);
-	link->connection = NULL;
-	link->ready = false;
-	end_report(link);
+	ujobs_connection_stop(connection->thread);
+	connection->thread = NULL;
+	connection->ready = false;
+	end_report(connection);
 }

@@ -1,5 +1,5 @@
 /*
- * sink_nats_examine.c: are the options and secrets of a sink well-formed?
+ * sink_nats_option.c: are the options and secrets of a sink well-formed?
  *
  *   url        nats://host[:port] or tls://..., several with commas; no user in it
  *   stream     of the outbox's messages, and the prefix of the streams of jobs
@@ -17,13 +17,16 @@
 #include <string.h>
 
 #include "sink/option.h"
-#include "sink/sink_nats.h"
+#include "sink/sink_nats_error.h"
+#include "sink/sink_nats_option.h"
+#include "sink/sink_nats_request.h"
+#include "sink/sink_nats_subject.h"
 
 #define CLAIM_AGE_MS (24 * 3600 * INT64_C(1000))
 #define SHORTEST_CLAIM_MS 1000
 
 bool
-ujobs_nats_examine_next(const char **list, char *item, size_t size)
+ujobs_nats_option_next(const char **list, char *item, size_t size)
 {
 	size_t		length;
 
@@ -39,7 +42,7 @@ ujobs_nats_examine_next(const char **list, char *item, size_t size)
 }
 
 int64_t
-ujobs_nats_examine_claim_age(const UjobsSinkOptions *options)
+ujobs_nats_option_claim_age(const UjobsSinkOptions *options)
 {
 	int64_t		age = CLAIM_AGE_MS;
 	UjobsSinkError ignored;
@@ -49,7 +52,7 @@ ujobs_nats_examine_claim_age(const UjobsSinkOptions *options)
 }
 
 int
-ujobs_nats_examine_replicas(const UjobsSinkOptions *options)
+ujobs_nats_option_replicas(const UjobsSinkOptions *options)
 {
 	const char *replicas = ujobs_option_find(options, "replicas");
 
@@ -57,7 +60,7 @@ ujobs_nats_examine_replicas(const UjobsSinkOptions *options)
 }
 
 char *
-ujobs_nats_examine_creds(const char *creds, const char *name)
+ujobs_nats_option_creds(const char *creds, const char *name)
 {
 	const char *begin = creds;
 	const char *end;
@@ -76,7 +79,7 @@ ujobs_nats_examine_creds(const char *creds, const char *name)
 }
 
 static bool
-examine_url(const char *url, UjobsSinkError *error)
+validate_url(const char *url, UjobsSinkError *error)
 {
 	const char *list = url;
 	char		item[512];
@@ -85,7 +88,7 @@ examine_url(const char *url, UjobsSinkError *error)
 		return ujobs_option_fail(error, "a nats sink needs the option \"url\", such as \"nats://127.0.0.1:4222\"");
 	if (strchr(url, '@') != NULL)
 		return ujobs_option_fail(error, "option \"url\" has a user in it: give it to ujobs.set_sink_secret instead");
-	while (ujobs_nats_examine_next(&list, item, sizeof(item)))
+	while (ujobs_nats_option_next(&list, item, sizeof(item)))
 	{
 		const char *host = strstr(item, "://");
 		const char *port;
@@ -104,7 +107,7 @@ examine_url(const char *url, UjobsSinkError *error)
 }
 
 static bool
-examine_stream(const UjobsSinkOptions *options, UjobsSinkError *error)
+validate_stream(const UjobsSinkOptions *options, UjobsSinkError *error)
 {
 	const char *stream = ujobs_option_find(options, "stream");
 	const char *subjects = ujobs_option_find(options, "subjects");
@@ -115,7 +118,7 @@ examine_stream(const UjobsSinkOptions *options, UjobsSinkError *error)
 		return ujobs_option_fail(error, "option \"stream\" takes a name of at most 100 bytes without a dot, a blank, a slash, a quote, \"*\", \">\" or \"$\" at its begin");
 	if (subjects != NULL && stream == NULL)
 		return ujobs_option_fail(error, "option \"subjects\" needs the option \"stream\"");
-	while (ujobs_nats_examine_next(&subjects, item, sizeof(item)))
+	while (ujobs_nats_option_next(&subjects, item, sizeof(item)))
 	{
 		if (!ujobs_nats_subject_check(item, true, error))
 			return false;
@@ -132,7 +135,7 @@ is_pem(const char *text)
 }
 
 static bool
-examine_tls(const UjobsSinkOptions *options, UjobsSinkError *error)
+validate_tls(const UjobsSinkOptions *options, UjobsSinkError *error)
 {
 	static const char *const files[] = {"tls.ca", "tls.cert", "tls.key", NULL};
 	const char *cert = ujobs_option_find(options, "tls.cert");
@@ -162,7 +165,7 @@ examine_tls(const UjobsSinkOptions *options, UjobsSinkError *error)
 }
 
 static bool
-examine_secrets(const UjobsSinkOptions *options, UjobsSinkError *error)
+validate_secrets(const UjobsSinkOptions *options, UjobsSinkError *error)
 {
 	bool		user = ujobs_option_secret(options, "user") != NULL;
 	const char *creds = ujobs_option_secret(options, "creds");
@@ -179,8 +182,8 @@ examine_secrets(const UjobsSinkOptions *options, UjobsSinkError *error)
 		return ujobs_option_fail(error, "secret \"nkey\" takes a user's seed (\"SU...\") and needs \"nkeyPublic\", its public key (\"U...\")");
 	if (creds == NULL)
 		return true;
-	jwt = ujobs_nats_examine_creds(creds, "NATS USER JWT");
-	key = ujobs_nats_examine_creds(creds, "USER NKEY SEED");
+	jwt = ujobs_nats_option_creds(creds, "NATS USER JWT");
+	key = ujobs_nats_option_creds(creds, "USER NKEY SEED");
 	user = jwt != NULL && key != NULL;
 	free(jwt);
 	free(key);
@@ -188,16 +191,139 @@ examine_secrets(const UjobsSinkOptions *options, UjobsSinkError *error)
 }
 
 bool
-ujobs_nats_examine(const UjobsSinkOptions *options, UjobsSinkError *error)
+ujobs_nats_option_validate(const UjobsSinkOptions *options, UjobsSinkError *error)
 {
 	int64_t		age = CLAIM_AGE_MS;
 
-	if (!examine_url(ujobs_option_find(options, "url"), error) ||
-		!examine_stream(options, error) ||
+	if (!validate_url(ujobs_option_find(options, "url"), error) ||
+		!validate_stream(options, error) ||
 		!ujobs_option_read_span(options, "claimAge", &age, error) ||
-		!examine_tls(options, error))
+		!validate_tls(options, error))
 		return false;
 	if (age < SHORTEST_CLAIM_MS)
 		return ujobs_option_fail(error, "option \"claimAge\" takes a second or more");
-	return examine_secrets(options, error);
+	return validate_secrets(options, error);
+}
+
+/*
+ * What libnats has to know before it connects.
+ *
+ * libnats does not reconnect by itself: the relay decides when to try again, and
+ * a lost connection has to show at once.  It writes with a deadline, because a
+ * server that stopped reading would otherwise hold us for ever.  libnats asks
+ * for the JWT and for signatures when the server has sent its nonce, so these
+ * are copies that live as long as the connection.
+ */
+
+#define MAX_SERVERS 32
+
+static natsStatus
+give_jwt(char **jwt, char **refusal, void *nats)
+{
+	*jwt = strdup(((UjobsNats *) nats)->jwt);
+	return *jwt == NULL ? NATS_NO_MEMORY : NATS_OK;
+}
+
+static natsStatus
+sign(char **refusal, unsigned char **signature, int *length, const char *nonce, void *nats)
+{
+	return nats_Sign(((UjobsNats *) nats)->seed, nonce, signature, length);
+}
+
+static natsStatus
+set_servers(UjobsNats *nats)
+{
+	const char *list = ujobs_option_find(nats->options, "url");
+	char		items[MAX_SERVERS][512];
+	const char *urls[MAX_SERVERS];
+	int			n = 0;
+
+	while (n < MAX_SERVERS && ujobs_nats_option_next(&list, items[n], sizeof(items[n])))
+	{
+		urls[n] = items[n];
+		n++;
+	}
+	return natsOptions_SetServers(nats->how, urls, n);
+}
+
+static natsStatus
+set_tls(UjobsNats *nats)
+{
+	const char *url = ujobs_option_find(nats->options, "url");
+	const char *ca = ujobs_option_find(nats->options, "tls.ca");
+	const char *cert = ujobs_option_find(nats->options, "tls.cert");
+	const char *key = ujobs_option_find(nats->options, "tls.key");
+	const char *secret = ujobs_option_secret(nats->options, "tlsKey");
+	natsStatus	status = NATS_OK;
+
+	if (strstr(url, "tls://") == NULL && ca == NULL && cert == NULL)
+		return NATS_OK;
+	nats->used_tls = true;
+	status = natsOptions_SetSecure(nats->how, true);
+	if (status == NATS_OK && ca != NULL)
+		status = ca[0] == '/' ? natsOptions_LoadCATrustedCertificates(nats->how, ca)
+			: natsOptions_SetCATrustedCertificates(nats->how, ca);
+	if (status == NATS_OK && cert != NULL && key != NULL)
+		status = natsOptions_LoadCertificatesChain(nats->how, cert, key);
+	else if (status == NATS_OK && cert != NULL && secret != NULL)
+		status = natsOptions_SetCertificatesChain(nats->how, cert, secret);
+	return status;
+}
+
+static natsStatus
+set_user(UjobsNats *nats)
+{
+	const UjobsSinkOptions *options = nats->options;
+	const char *user = ujobs_option_secret(options, "user");
+	const char *token = ujobs_option_secret(options, "token");
+	const char *creds = ujobs_option_secret(options, "creds");
+	const char *seed = ujobs_option_secret(options, "nkey");
+
+	if (user != NULL)
+		return natsOptions_SetUserInfo(nats->how, user, ujobs_option_secret(options, "password"));
+	if (token != NULL)
+		return natsOptions_SetToken(nats->how, token);
+	if (creds != NULL)
+	{
+		nats->jwt = ujobs_nats_option_creds(creds, "NATS USER JWT");
+		nats->seed = ujobs_nats_option_creds(creds, "USER NKEY SEED");
+		if (nats->jwt == NULL || nats->seed == NULL)
+			return NATS_INVALID_ARG;
+		return natsOptions_SetUserCredentialsCallbacks(nats->how, give_jwt, nats, sign, nats);
+	}
+	if (seed == NULL)
+		return NATS_OK;
+	nats->seed = strdup(seed);
+	return natsOptions_SetNKey(nats->how, ujobs_option_secret(options, "nkeyPublic"), sign, nats);
+}
+
+bool
+ujobs_nats_option_apply(UjobsNats *nats, UjobsSinkError *error)
+{
+	char		name[128] = "ujobs ";
+	natsStatus	status;
+
+	strncat(name, nats->options->sink, sizeof(name) - sizeof("ujobs "));
+	status = natsOptions_Create(&nats->how);
+	if (status == NATS_OK)
+		status = set_servers(nats);
+	if (status == NATS_OK)
+		status = natsOptions_SetName(nats->how, name);
+	if (status == NATS_OK)
+		status = natsOptions_SetAllowReconnect(nats->how, false);
+	if (status == NATS_OK)
+		status = natsOptions_SetTimeout(nats->how, nats->options->timeout_ms);
+	if (status == NATS_OK)
+		status = natsOptions_SetWriteDeadline(nats->how, nats->options->timeout_ms);
+	if (status == NATS_OK)
+		status = natsOptions_SetErrorHandler(nats->how, ujobs_nats_request_denied, nats);
+	if (status == NATS_OK)
+		status = natsOptions_SetClosedCB(nats->how, ujobs_nats_request_close, nats);
+	if (status != NATS_OK)
+		return ujobs_nats_error_status(error, "cannot prepare the connection", status);
+	if ((status = set_tls(nats)) != NATS_OK)
+		return ujobs_nats_error_status(error, "the TLS certificates or the key cannot be used", status);
+	if ((status = set_user(nats)) != NATS_OK)
+		return ujobs_nats_error_status(error, "the user's secrets cannot be used", status);
+	return true;
 }
