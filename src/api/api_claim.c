@@ -18,8 +18,8 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "api/api_define.h"
 #include "api/api_lease.h"
+#include "api/argument.h"
 #include "core/claim.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -45,7 +45,7 @@ read_queues(FunctionCallInfo fcinfo, int number, UjobsClaimAsk *ask)
 	bool	   *nulls;
 	int			n;
 
-	ujobs_lease_require(fcinfo, number, "queues");
+	ujobs_argument_check_null(fcinfo, number, "queues");
 	deconstruct_array(PG_GETARG_ARRAYTYPE_P(number), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
 	if (n < 1 || n > UJOBS_CLAIM_QUEUES)
 		ereport(ERROR,
@@ -63,7 +63,7 @@ read_queues(FunctionCallInfo fcinfo, int number, UjobsClaimAsk *ask)
 					 errmsg("argument \"queues\" must not contain NULL"),
 					 errhint("Give the name of each queue.")));
 		queue = TextDatumGetCString(elements[i]);
-		ujobs_options_check_name("queues", queue);
+		ujobs_argument_check_name("queues", queue);
 		ask->queue[i] = ujobs_hash_claimed_queue(queue);
 	}
 	ask->n_queues = n;
@@ -74,7 +74,7 @@ max_jobs_argument(FunctionCallInfo fcinfo, int number)
 {
 	int			max;
 
-	ujobs_lease_require(fcinfo, number, "max_jobs");
+	ujobs_argument_check_null(fcinfo, number, "max_jobs");
 	max = PG_GETARG_INT32(number);
 	if (max < 1 || max > MAX_JOBS)
 		ereport(ERROR,
@@ -102,7 +102,7 @@ wait_argument(FunctionCallInfo fcinfo, int number, const char *name)
 static char *
 worker_argument(FunctionCallInfo fcinfo, int number)
 {
-	char	   *worker = ujobs_options_required(fcinfo, number, "worker");
+	char	   *worker = ujobs_argument_required(fcinfo, number, "worker");
 
 	if (worker[0] == '\0' || strlen(worker) > MAX_WORKER_BYTES)
 		ereport(ERROR,

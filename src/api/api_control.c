@@ -13,11 +13,11 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "api/api_define.h"
+#include "api/argument.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/wakeup.h"
 #include "core/slot.h"
+#include "core/wakeup.h"
 #include "model/state.h"
 #include "run/current.h"
 #include "store/control_store.h"
@@ -32,16 +32,6 @@ PG_FUNCTION_INFO_V1(ujobs_sql_retry);
 PG_FUNCTION_INFO_V1(ujobs_sql_pause_queue);
 PG_FUNCTION_INFO_V1(ujobs_sql_resume_queue);
 PG_FUNCTION_INFO_V1(ujobs_sql_purge);
-
-static void
-require_argument(FunctionCallInfo fcinfo, int number, const char *name)
-{
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be NULL", name),
-				 errhint("Give it a value.")));
-}
 
 /* The job, or UJ018; and its definition, whose owner the caller must be. */
 static const UjobsDefinition *
@@ -178,7 +168,7 @@ ujobs_sql_cancel(PG_FUNCTION_ARGS)
 	int			unkept;
 	Jsonb	   *trace;
 
-	require_argument(fcinfo, 0, "id");
+	ujobs_argument_check_null(fcinfo, 0, "id");
 	PreventCommandIfReadOnly("ujobs.cancel()");
 	id = PG_GETARG_INT64(0);
 	ujobs_identity_enter(&identity);
@@ -298,7 +288,7 @@ ujobs_sql_retry(PG_FUNCTION_ARGS)
 	int64		id;
 	Jsonb	   *trace;
 
-	require_argument(fcinfo, 0, "id");
+	ujobs_argument_check_null(fcinfo, 0, "id");
 	PreventCommandIfReadOnly("ujobs.retry()");
 	id = PG_GETARG_INT64(0);
 	if (PG_NARGS() > 1 && !PG_ARGISNULL(1))
@@ -317,9 +307,9 @@ ujobs_sql_retry(PG_FUNCTION_ARGS)
 static char *
 queue_argument(FunctionCallInfo fcinfo, int number)
 {
-	char	   *queue = ujobs_options_required(fcinfo, number, "queue");
+	char	   *queue = ujobs_argument_required(fcinfo, number, "queue");
 
-	ujobs_options_check_name("queue", queue);
+	ujobs_argument_check_name("queue", queue);
 	return queue;
 }
 
@@ -356,7 +346,7 @@ age_argument(FunctionCallInfo fcinfo, int number)
 {
 	int64		us;
 
-	require_argument(fcinfo, number, "older_than");
+	ujobs_argument_check_null(fcinfo, number, "older_than");
 	us = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(number));
 	if (us < 0 || us == PG_INT64_MAX)
 		ereport(ERROR,

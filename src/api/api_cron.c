@@ -11,7 +11,7 @@
 #include "utils/timestamp.h"
 
 #include "api/api_cron.h"
-#include "api/api_define.h"
+#include "api/argument.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "model/cron_describe.h"
@@ -89,8 +89,8 @@ begin_runs(FunctionCallInfo fcinfo)
 	Runs	   *runs = MemoryContextAllocZero(context->multi_call_memory_ctx, sizeof(Runs));
 	TimestampTz after = PG_ARGISNULL(2) ? ujobs_clock_now() : PG_GETARG_TIMESTAMPTZ(2);
 
-	ujobs_cron_read(ujobs_options_required(fcinfo, 0, "cron"), &runs->cron);
-	runs->zone = ujobs_cron_zone(ujobs_options_required(fcinfo, 1, "tz"));
+	ujobs_cron_read(ujobs_argument_required(fcinfo, 0, "cron"), &runs->cron);
+	runs->zone = ujobs_cron_zone(ujobs_argument_required(fcinfo, 1, "tz"));
 	check_after(after);
 	runs->last = ujobs_cron_seconds(after);
 	context->max_calls = count_option(fcinfo, 3);
@@ -124,8 +124,8 @@ ujobs_sql_describe_cron(PG_FUNCTION_ARGS)
 	UjobsCron	cron;
 	const UjobsZone *zone;
 
-	ujobs_cron_read(ujobs_options_required(fcinfo, 0, "cron"), &cron);
-	zone = ujobs_cron_zone(ujobs_options_required(fcinfo, 1, "tz"));
+	ujobs_cron_read(ujobs_argument_required(fcinfo, 0, "cron"), &cron);
+	zone = ujobs_cron_zone(ujobs_argument_required(fcinfo, 1, "tz"));
 	ujobs_cron_describe(&cron, ujobs_zone_name(zone), sentence);
 	PG_RETURN_TEXT_P(cstring_to_text(sentence));
 }

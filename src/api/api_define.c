@@ -1,5 +1,5 @@
 /*
- * api_define.c: define_job, define_external_job, define_command.
+ * api_define.c: define_job, define_external_job, define_command, drop_job.
  *
  * Everything is checked as the caller, with the caller's search_path, before
  * the identity section opens; inside it there is only the decision between
@@ -17,19 +17,77 @@
 #include "utils/jsonb.h"
 
 #include "api/api_define.h"
+#include "api/argument.h"
+#include "api/define_handler.h"
+#include "api/define_options.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "model/schema_check.h"
 #include "model/retry.h"
 #include "store/definition_store.h"
+#include "store/job_store.h"
 #include "store/store_identity.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_define_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_define_external_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_define_command);
+PG_FUNCTION_INFO_V1(ujobs_sql_drop_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_describe_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_retry_schedule);
 PG_FUNCTION_INFO_V1(ujobs_sql_schema_check);
+
+/* ---- by name ---- */
+
+static void
+refuse_unknown(const char *name)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
+			 errmsg("job \"%s\" is not defined", name),
+			 errdetail("No job definition of this database has that name."),
+			 errhint("Define it with ujobs.define_job, or correct the name.")));
+}
+
+static void
+refuse_owner(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("must be owner of job \"%s\"", name),
+			 errhint("Ask its owner, or a role that is a member of it, to do this.")));
+}
+
+const UjobsDefinition *
+ujobs_define_find(const char *name)
+{
+	const UjobsDefinition *d = ujobs_definition_by_name(name);
+
+	if (d == NULL)
+		refuse_unknown(name);
+	return d;
+}
+
+const UjobsDefinition *
+ujobs_define_find_own(const char *name)
+{
+	const UjobsDefinition *d = ujobs_define_find(name);
+
+	if (!ujobs_definition_may_control(d, GetUserId()))
+		refuse_owner(name);
+	return d;
+}
+
+int32
+ujobs_define_lock_own(UjobsIdentity *identity, const char *name)
+{
+	UjobsDraft	stored;
+
+	if (!ujobs_define_lock(identity, name, &stored))
+		refuse_unknown(name);
+	if (!has_privs_of_role(identity->user, ujobs_definition_role(stored.owner, stored.owner_name)))
+		refuse_owner(name);
+	return stored.id;
+}
 
 /* ---- the descriptor ---- */
 
@@ -63,7 +121,7 @@ describe(const char *name)
 Datum
 ujobs_sql_describe_job(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_DATUM(describe(ujobs_options_required(fcinfo, 0, "name")));
+	PG_RETURN_DATUM(describe(ujobs_argument_required(fcinfo, 0, "name")));
 }
 
 /* The waits between the attempts, in ms, jitter off. */
@@ -110,13 +168,13 @@ refuse_conflict(const char *name, const char *differences)
 static bool
 redefine(const UjobsDraft *stored, const UjobsDraft *asked, bool replace)
 {
-	char	   *differences = ujobs_options_compare(stored, asked);
+	char	   *differences = ujobs_define_options_compare(stored, asked);
 	Oid			owner = ujobs_definition_role(stored->owner, stored->owner_name);
 
 	if (!has_privs_of_role(asked->owner, owner))
 	{
 		if (replace)
-			ujobs_define_refuse_owner(asked->name);
+			refuse_owner(asked->name);
 		if (differences == NULL)
 			differences = psprintf("owner is \"%s\", not \"%s\"", stored->owner_name, asked->owner_name);
 	}
@@ -166,11 +224,11 @@ define(FunctionCallInfo fcinfo, int first, UjobsDraft *draft, UjobsKind kind)
 	const int	n_options = 12;
 	bool		replace = !PG_ARGISNULL(first + n_options) && PG_GETARG_BOOL(first + n_options);
 
-	ujobs_options_check_kind(draft, kind);
+	ujobs_define_options_check_kind(draft, kind);
 	draft->kind = pstrdup(ujobs_definition_kind_name(kind));
 	draft->owner = GetUserId();
 	draft->owner_name = GetUserNameFromId(draft->owner, false);
-	ujobs_define_check_login(draft->owner, kind);
+	ujobs_define_handler_check_login(draft->owner, kind);
 	(void) ujobs_define_store(draft, replace);
 	return describe(draft->name);
 }
@@ -179,8 +237,8 @@ static void
 read_name(FunctionCallInfo fcinfo, UjobsDraft *draft)
 {
 	memset(draft, 0, sizeof(*draft));
-	draft->name = ujobs_options_required(fcinfo, 0, "name");
-	ujobs_options_check_name("name", draft->name);
+	draft->name = ujobs_argument_required(fcinfo, 0, "name");
+	ujobs_argument_check_name("name", draft->name);
 }
 
 Datum
@@ -190,8 +248,8 @@ ujobs_sql_define_job(PG_FUNCTION_ARGS)
 	UjobsKind	kind;
 
 	read_name(fcinfo, &draft);
-	ujobs_options_read(fcinfo, 2, &draft);
-	draft.handler = ujobs_define_handler_resolve(ujobs_options_required(fcinfo, 1, "handler"), &kind);
+	ujobs_define_options_read(fcinfo, 2, &draft);
+	draft.handler = ujobs_define_handler_resolve(ujobs_argument_required(fcinfo, 1, "handler"), &kind);
 	PG_RETURN_DATUM(define(fcinfo, 2, &draft, kind));
 }
 
@@ -201,7 +259,7 @@ ujobs_sql_define_external_job(PG_FUNCTION_ARGS)
 	UjobsDraft	draft;
 
 	read_name(fcinfo, &draft);
-	ujobs_options_read(fcinfo, 1, &draft);
+	ujobs_define_options_read(fcinfo, 1, &draft);
 	PG_RETURN_DATUM(define(fcinfo, 1, &draft, UJOBS_KIND_EXTERNAL));
 }
 
@@ -211,8 +269,79 @@ ujobs_sql_define_command(PG_FUNCTION_ARGS)
 	UjobsDraft	draft;
 
 	read_name(fcinfo, &draft);
-	ujobs_options_read(fcinfo, 2, &draft);
-	draft.handler = ujobs_options_required(fcinfo, 1, "command");
-	ujobs_define_command_check(draft.handler);
+	ujobs_define_options_read(fcinfo, 2, &draft);
+	draft.handler = ujobs_argument_required(fcinfo, 1, "command");
+	ujobs_define_handler_check_command(draft.handler);
 	PG_RETURN_DATUM(define(fcinfo, 2, &draft, UJOBS_KIND_COMMAND));
+}
+
+/* ---- drop_job ---- */
+
+static void
+refuse_in_use(const char *name, int64 live)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(JOB_IN_USE)),
+			 errmsg("job \"%s\" still has live jobs", name),
+			 errdetail_plural(INT64_FORMAT " job is ready, delayed, running or suspended.",
+							  INT64_FORMAT " jobs are ready, delayed, running or suspended.",
+							  (unsigned long) live, live),
+			 errhint("Wait for them, or pass force => true to cancel them.")));
+}
+
+static UjobsCancelAll
+cancel_all_of(const char *name, int32 id, int64 retention)
+{
+	UjobsCancelAll cancel = {0};
+
+	cancel.definition_id = id;
+	cancel.reason = psprintf("definition \"%s\" was dropped", name);
+	cancel.now = ujobs_clock_now();
+	cancel.keep = retention > 0;
+	cancel.expires_at = ujobs_clock_add(cancel.now, cancel.keep ? retention : UJOBS_WAITED_FOR_RETENTION);
+	cancel.slot = ujobs_history_slot_for(cancel.now, cancel.expires_at);
+	return cancel;
+}
+
+static void
+drop(const char *name, int64 retention, bool force)
+{
+	UjobsIdentity identity;
+	int32		id;
+	int64		live;
+
+	ujobs_identity_enter(&identity);
+	id = ujobs_define_lock_own(&identity, name);
+	live = ujobs_define_count_live(id);
+	if (live > 0 && !force)
+		refuse_in_use(name, live);
+	if (live > 0)
+	{
+		UjobsCancelAll cancel = cancel_all_of(name, id, retention);
+
+		ujobs_define_cancel_all(&identity, &cancel);
+	}
+	ujobs_define_drop(id, ujobs_clock_now());
+	ujobs_identity_leave(&identity);
+	ujobs_definition_invalidate();
+}
+
+Datum
+ujobs_sql_drop_job(PG_FUNCTION_ARGS)
+{
+	char	   *name = ujobs_argument_required(fcinfo, 0, "name");
+	const UjobsDefinition *d = ujobs_define_find_own(name);
+	bool		force = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
+
+	drop(name, ujobs_job_retention(d, UJOBS_OUTCOME_CANCELLED), force);
+	PG_RETURN_VOID();
+}
+
+void
+ujobs_define_drop_forced(const char *name)
+{
+	const UjobsDefinition *d = ujobs_definition_by_name(name);
+
+	if (d != NULL)
+		drop(name, ujobs_job_retention(d, UJOBS_OUTCOME_CANCELLED), true);
 }

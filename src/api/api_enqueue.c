@@ -86,8 +86,8 @@ ujobs_sql_enqueue(PG_FUNCTION_ARGS)
 	UjobsEnqueueCall call;
 	UjobsEnqueueItem item;
 
-	ujobs_enqueue_call_read(fcinfo, &form, &call);
-	ujobs_enqueue_call_item(&call, input_required(fcinfo, 1), 0, &item);
+	ujobs_enqueue_options_read(fcinfo, &form, &call);
+	ujobs_enqueue_options_item(&call, input_required(fcinfo, 1), 0, &item);
 	ujobs_route_one(&call.options, &item);
 	return result_row(fcinfo, &item.result);
 }
@@ -99,10 +99,10 @@ ujobs_sql_enqueue_as(PG_FUNCTION_ARGS)
 	UjobsEnqueueCall call;
 	UjobsEnqueueItem item;
 
-	ujobs_enqueue_call_read(fcinfo, &form, &call);
+	ujobs_enqueue_options_read(fcinfo, &form, &call);
 	if (!PG_ARGISNULL(0))
-		ujobs_enqueue_call_actor(&call, PG_GETARG_JSONB_P(0));
-	ujobs_enqueue_call_item(&call, input_required(fcinfo, 2), 0, &item);
+		ujobs_enqueue_options_actor(&call, PG_GETARG_JSONB_P(0));
+	ujobs_enqueue_options_item(&call, input_required(fcinfo, 2), 0, &item);
 	ujobs_route_one(&call.options, &item);
 	return result_row(fcinfo, &item.result);
 }
@@ -139,7 +139,7 @@ items_read(const UjobsEnqueueCall *call, ArrayType *inputs, int *n)
 					 errmsg("the input of a job must not be null"),
 					 errdetail("Input %d of the call is null.", i + 1),
 					 errhint("Pass a jsonb value, such as '{}', or 'null' for JSON null.")));
-		ujobs_enqueue_call_item(call, DatumGetJsonbP(values[i]), i + 1, &items[i]);
+		ujobs_enqueue_options_item(call, DatumGetJsonbP(values[i]), i + 1, &items[i]);
 		items[i].key = trimmed(items[i].key, call->key);
 		items[i].tenant = trimmed(items[i].tenant, call->tenant);
 		CHECK_FOR_INTERRUPTS();
@@ -156,7 +156,7 @@ ujobs_sql_enqueue_many(PG_FUNCTION_ARGS)
 	UjobsEnqueueItem *items;
 	int			n;
 
-	ujobs_enqueue_call_read(fcinfo, &form, &call);
+	ujobs_enqueue_options_read(fcinfo, &form, &call);
 	if (PG_ARGISNULL(1))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),

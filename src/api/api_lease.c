@@ -12,6 +12,7 @@
 #include "utils/timestamp.h"
 
 #include "api/api_lease.h"
+#include "api/argument.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "run/external.h"
@@ -22,16 +23,6 @@ PG_FUNCTION_INFO_V1(ujobs_sql_nack);
 PG_FUNCTION_INFO_V1(ujobs_sql_heartbeat);
 
 /* ---- arguments ---- */
-
-void
-ujobs_lease_require(FunctionCallInfo fcinfo, int number, const char *name)
-{
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be NULL", name),
-				 errhint("Give it a value.")));
-}
 
 static void
 refuse_interval(const char *name, const char *detail)
@@ -48,7 +39,7 @@ ujobs_lease_interval(FunctionCallInfo fcinfo, int number, const char *name)
 {
 	int64		us;
 
-	ujobs_lease_require(fcinfo, number, name);
+	ujobs_argument_check_null(fcinfo, number, name);
 	us = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(number));
 	if (us < 0)
 		refuse_interval(name, "It is negative.");
@@ -89,8 +80,8 @@ ujobs_lease_mine(FunctionCallInfo fcinfo, const char *function, UjobsLease *leas
 	int64		id;
 	int32		definition_id;
 
-	ujobs_lease_require(fcinfo, 0, "id");
-	ujobs_lease_require(fcinfo, 1, "lease");
+	ujobs_argument_check_null(fcinfo, 0, "id");
+	ujobs_argument_check_null(fcinfo, 1, "lease");
 	PreventCommandIfReadOnly(function);
 	id = PG_GETARG_INT64(0);
 	lease->lease = PG_GETARG_INT64(1);
@@ -177,8 +168,8 @@ ujobs_sql_nack(PG_FUNCTION_ARGS)
 		nack.error = text_to_cstring(PG_GETARG_TEXT_PP(2));
 	if (!PG_ARGISNULL(3))
 		nack.delay = ujobs_lease_interval(fcinfo, 3, "delay");
-	ujobs_lease_require(fcinfo, 4, "counts_as_attempt");
-	ujobs_lease_require(fcinfo, 5, "park");
+	ujobs_argument_check_null(fcinfo, 4, "counts_as_attempt");
+	ujobs_argument_check_null(fcinfo, 5, "park");
 	nack.counts = PG_GETARG_BOOL(4);
 	nack.park = PG_GETARG_BOOL(5);
 	nack.dead_letter = dead_letter_argument(fcinfo, 6);

@@ -10,9 +10,6 @@
 
 #include "store/lease_store.h"
 
-/* 22004 when the argument is NULL. */
-extern void ujobs_lease_require(FunctionCallInfo fcinfo, int number, const char *name);
-
 /* An interval, not NULL, finite and not negative, in microseconds: 22004, UJ003. */
 extern int64 ujobs_lease_interval(FunctionCallInfo fcinfo, int number, const char *name);
 

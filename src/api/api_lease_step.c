@@ -9,6 +9,7 @@
 #include "utils/timestamp.h"
 
 #include "api/api_lease.h"
+#include "api/argument.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -102,7 +103,7 @@ ujobs_sql_step_await(PG_FUNCTION_ARGS)
 	UjobsExternalWait outcome;
 	Jsonb	   *payload;
 
-	ujobs_lease_require(fcinfo, 3, "event");
+	ujobs_argument_check_null(fcinfo, 3, "event");
 	wait.event = text_argument(fcinfo, 3);
 	wait.match = text_argument(fcinfo, 4);
 	wait.wake_at = PG_ARGISNULL(5) ? DT_NOEND : instant_argument(fcinfo, 5, "timeout");

@@ -12,11 +12,11 @@
 #include "utils/timestamp.h"
 #include "catalog/pg_type.h"
 
-#include "api/api_define.h"
+#include "api/argument.h"
 #include "api/inside_grant.h"
 #include "core/error.h"
-#include "core/in_flight.h"
 #include "core/guc.h"
+#include "core/in_flight.h"
 #include "core/json.h"
 #include "core/sink_module.h"
 #include "model/traceparent.h"
@@ -63,20 +63,20 @@ check_header(const char *name, const JsonbValue *value)
 	const char *hint = "A header's name is letters, digits and dashes, its value a string of one line.";
 
 	if (*name == '\0' || strspn(name, token) != strlen(name))
-		ujobs_options_refuse("headers", psprintf("\"%s\" is not a name of a header.", name), hint);
+		ujobs_argument_refuse("headers", psprintf("\"%s\" is not a name of a header.", name), hint);
 	if (is_reserved(name))
-		ujobs_options_refuse("headers", psprintf("\"%s\" is set by ujobs itself.", name), "Leave it out.");
+		ujobs_argument_refuse("headers", psprintf("\"%s\" is set by ujobs itself.", name), "Leave it out.");
 	if (value->type != jbvString)
-		ujobs_options_refuse("headers", psprintf("The value of \"%s\" is not a string.", name), hint);
+		ujobs_argument_refuse("headers", psprintf("The value of \"%s\" is not a string.", name), hint);
 	if (strlen(name) + value->val.string.len > MAX_HEADER_BYTES)
-		ujobs_options_refuse("headers", psprintf("\"%s\" and its value have %zu bytes of %d.", name,
+		ujobs_argument_refuse("headers", psprintf("\"%s\" and its value have %zu bytes of %d.", name,
 							 strlen(name) + value->val.string.len, MAX_HEADER_BYTES), hint);
 	for (int i = 0; i < value->val.string.len; i++)
 	{
 		unsigned char c = value->val.string.val[i];
 
 		if ((c < ' ' && c != '\t') || c == 127)
-			ujobs_options_refuse("headers", psprintf("The value of \"%s\" has a control character.", name), hint);
+			ujobs_argument_refuse("headers", psprintf("The value of \"%s\" has a control character.", name), hint);
 	}
 }
 
@@ -106,9 +106,9 @@ headers_argument(FunctionCallInfo fcinfo, int argument)
 	else
 		headers = PG_GETARG_JSONB_P(argument);
 	if (!JB_ROOT_IS_OBJECT(headers))
-		ujobs_options_refuse("headers", "It is not a JSON object.", "Pass an object of strings, such as {\"x-source\": \"shop\"}.");
+		ujobs_argument_refuse("headers", "It is not a JSON object.", "Pass an object of strings, such as {\"x-source\": \"shop\"}.");
 	if (JB_ROOT_COUNT(headers) > MAX_HEADERS)
-		ujobs_options_refuse("headers", psprintf("There are %d of them.", JB_ROOT_COUNT(headers)), "Pass at most 50.");
+		ujobs_argument_refuse("headers", psprintf("There are %d of them.", JB_ROOT_COUNT(headers)), "Pass at most 50.");
 	ujobs_json_begin_object(&json, NULL);
 	it = JsonbIteratorInit(&headers->root);
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
@@ -134,13 +134,13 @@ static void
 check_text(const char *option, const char *text, const char *hint)
 {
 	if (*text == '\0' || strlen(text) > MAX_TOPIC_BYTES)
-		ujobs_options_refuse(option, psprintf("It has %zu bytes; it takes 1 to %d.", strlen(text), MAX_TOPIC_BYTES), hint);
+		ujobs_argument_refuse(option, psprintf("It has %zu bytes; it takes 1 to %d.", strlen(text), MAX_TOPIC_BYTES), hint);
 }
 
 static UjobsSink *
 sink_argument(FunctionCallInfo fcinfo)
 {
-	char	   *name = ujobs_options_required(fcinfo, 0, "sink");
+	char	   *name = ujobs_argument_required(fcinfo, 0, "sink");
 	UjobsSink  *sink = ujobs_sink_find(name, false);
 
 	if (sink == NULL)
@@ -163,7 +163,7 @@ ujobs_sql_publish(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("ujobs.publish()");
 	sink = sink_argument(fcinfo);
 	message.sink_id = sink->id;
-	message.topic = ujobs_options_required(fcinfo, 1, "topic");
+	message.topic = ujobs_argument_required(fcinfo, 1, "topic");
 	check_text("topic", message.topic, "Name the subject, stream or path that the message goes to.");
 	if (PG_ARGISNULL(2))
 		ereport(ERROR,
@@ -233,7 +233,7 @@ ujobs_sql_skip_outbox(PG_FUNCTION_ARGS)
 Datum
 ujobs_sql_skip_inbox(PG_FUNCTION_ARGS)
 {
-	char	   *id = ujobs_options_required(fcinfo, 0, "message_id");
+	char	   *id = ujobs_argument_required(fcinfo, 0, "message_id");
 
 	PreventCommandIfReadOnly("ujobs.skip_inbox()");
 	if (!ujobs_inbox_skip(id, GetCurrentTimestamp()))

@@ -13,7 +13,7 @@
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
-#include "api/api_define.h"
+#include "api/argument.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/identity.h"
@@ -28,7 +28,7 @@ PG_FUNCTION_INFO_V1(ujobs_sql_set_queue);
 static void
 refuse(const char *option, const char *detail)
 {
-	ujobs_options_refuse(option, detail, "Give it such a value, or leave it out for no limit.");
+	ujobs_argument_refuse(option, detail, "Give it such a value, or leave it out for no limit.");
 }
 
 /* 0 = none. */
@@ -93,11 +93,11 @@ describe(const char *queue, const UjobsQueueLimits *limits)
 Datum
 ujobs_sql_set_queue(PG_FUNCTION_ARGS)
 {
-	char	   *queue = ujobs_options_required(fcinfo, 0, "queue");
+	char	   *queue = ujobs_argument_required(fcinfo, 0, "queue");
 	UjobsQueueLimits limits = {0};
 	UjobsIdentity identity;
 
-	ujobs_options_check_name("queue", queue);
+	ujobs_argument_check_name("queue", queue);
 	limits.concurrency = limit_argument(fcinfo, 1, "concurrency");
 	limits.per_tenant = limit_argument(fcinfo, 2, "per_tenant");
 	read_rate(fcinfo, &limits);

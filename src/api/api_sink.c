@@ -15,7 +15,7 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "api/api_define.h"
+#include "api/argument.h"
 #include "core/connection.h"
 #include "core/error.h"
 #include "core/identity.h"
@@ -23,8 +23,8 @@
 #include "core/sink_module.h"
 #include "core/wakeup.h"
 #include "store/definition_store.h"
-#include "store/store_identity.h"
 #include "store/sink_store.h"
+#include "store/store_identity.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_define_sink);
 PG_FUNCTION_INFO_V1(ujobs_sql_set_sink_secret);
@@ -72,7 +72,7 @@ object_argument(FunctionCallInfo fcinfo, int argument, const char *name)
 				 errhint("Give it a JSON object, '{}' for nothing.")));
 	object = PG_GETARG_JSONB_P(argument);
 	if (!JB_ROOT_IS_OBJECT(object))
-		ujobs_options_refuse(name, "It is not a JSON object.", "Give it an object; its members are strings, numbers and booleans.");
+		ujobs_argument_refuse(name, "It is not a JSON object.", "Give it an object; its members are strings, numbers and booleans.");
 	return object;
 }
 
@@ -104,7 +104,7 @@ check_url(const char *kind, Jsonb *options)
 	char	   *at;
 
 	if (getKeyJsonValueFromContainer(&options->root, "url", 3, &value) == NULL || value.type != jbvString)
-		ujobs_options_refuse("url", "It is not there, or not a string.", "Give the system's address, such as 'nats://127.0.0.1:4222'.");
+		ujobs_argument_refuse("url", "It is not there, or not a string.", "Give the system's address, such as 'nats://127.0.0.1:4222'.");
 	at = pnstrdup(value.val.string.val, value.val.string.len);
 	while ((at = strstr(at, "://")) != NULL)
 	{
@@ -113,7 +113,7 @@ check_url(const char *kind, Jsonb *options)
 		at += 3;
 		length = strcspn(at, "/?#,@");
 		if (at[length] == '@' && (strcmp(kind, "redis") != 0 || memchr(at, ':', length) != NULL))
-			ujobs_options_refuse("url", "There is a password or a token in it.",
+			ujobs_argument_refuse("url", "There is a password or a token in it.",
 								 "Leave it out and give it to ujobs.set_sink_secret, which never shows it.");
 	}
 }
@@ -128,11 +128,11 @@ validate(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
 	const char *unknown = ujobs_sink_module_unknown_option(module, options);
 
 	if (unknown != NULL)
-		ujobs_options_refuse("options", psprintf("Sinks of kind \"%s\" have no option \"%s\".", module->kind, unknown),
+		ujobs_argument_refuse("options", psprintf("Sinks of kind \"%s\" have no option \"%s\".", module->kind, unknown),
 							 "Correct its name or leave it out.");
 	unknown = ujobs_sink_module_unknown_secret(module, options);
 	if (unknown != NULL)
-		ujobs_options_refuse("secret", psprintf("Sinks of kind \"%s\" have no secret \"%s\".", module->kind, unknown),
+		ujobs_argument_refuse("secret", psprintf("Sinks of kind \"%s\" have no secret \"%s\".", module->kind, unknown),
 							 "Correct its name or leave it out.");
 	(void) ujobs_sink_module_max_payload(module->kind, facts->options);
 	(void) ujobs_sink_module_attempts(facts->options);
@@ -270,7 +270,7 @@ static void
 check_kind(const char *kind)
 {
 	if (strcmp(kind, "nats") != 0 && strcmp(kind, "redis") != 0 && strcmp(kind, "http") != 0)
-		ujobs_options_refuse("kind", psprintf("It is \"%s\".", kind), "Pass 'nats', 'redis' or 'http'.");
+		ujobs_argument_refuse("kind", psprintf("It is \"%s\".", kind), "Pass 'nats', 'redis' or 'http'.");
 }
 
 /* define_sink(name, kind, options, replace) */
@@ -286,9 +286,9 @@ ujobs_sql_define_sink(PG_FUNCTION_ARGS)
 	bool		check;
 
 	superuser_required("define_sink");
-	asked.name = ujobs_options_required(fcinfo, 0, "name");
-	ujobs_options_check_name("name", asked.name);
-	asked.kind = ujobs_options_required(fcinfo, 1, "kind");
+	asked.name = ujobs_argument_required(fcinfo, 0, "name");
+	ujobs_argument_check_name("name", asked.name);
+	asked.kind = ujobs_argument_required(fcinfo, 1, "kind");
 	check_kind(asked.kind);
 	asked.options = object_argument(fcinfo, 2, "options");
 	PreventCommandIfReadOnly("ujobs.define_sink()");
@@ -333,7 +333,7 @@ ujobs_sql_set_sink_secret(PG_FUNCTION_ARGS)
 	superuser_required("set_sink_secret");
 	PreventCommandIfReadOnly("ujobs.set_sink_secret()");
 	facts.secret = object_argument(fcinfo, 1, "secret");
-	sink = sink_required(ujobs_options_required(fcinfo, 0, "name"));
+	sink = sink_required(ujobs_argument_required(fcinfo, 0, "name"));
 	facts.sink = sink->name;
 	facts.options = sink->options;
 	(void) validate(module_required(sink->kind), &facts);
@@ -352,7 +352,7 @@ ujobs_sql_drop_sink(PG_FUNCTION_ARGS)
 
 	superuser_required("drop_sink");
 	PreventCommandIfReadOnly("ujobs.drop_sink()");
-	sink = sink_required(ujobs_options_required(fcinfo, 0, "name"));
+	sink = sink_required(ujobs_argument_required(fcinfo, 0, "name"));
 	ujobs_sink_hold_outbox();
 	user = ujobs_sink_user(sink->id);
 	if (user != NULL)
@@ -374,7 +374,7 @@ broker_required(const char *name, const char *queue)
 	UjobsSink  *sink = sink_required(name);
 
 	if (strcmp(sink->kind, "http") == 0)
-		ujobs_options_refuse("sink", psprintf("Sink \"%s\" is of kind \"http\", which keeps no queue such as \"%s\".", name, queue),
+		ujobs_argument_refuse("sink", psprintf("Sink \"%s\" is of kind \"http\", which keeps no queue such as \"%s\".", name, queue),
 							 "Pass a sink of kind 'nats' or 'redis'.");
 	return sink;
 }
@@ -382,9 +382,9 @@ broker_required(const char *name, const char *queue)
 static char *
 queue_argument(FunctionCallInfo fcinfo)
 {
-	char	   *queue = ujobs_options_required(fcinfo, 0, "queue");
+	char	   *queue = ujobs_argument_required(fcinfo, 0, "queue");
 
-	ujobs_options_check_name("queue", queue);
+	ujobs_argument_check_name("queue", queue);
 	return queue;
 }
 
@@ -397,16 +397,16 @@ driver_sink(const char *queue, const char *driver, const char *name)
 	if (strcmp(driver, "pg") == 0)
 	{
 		if (name != NULL)
-			ujobs_options_refuse("sink", "Driver 'pg' keeps the jobs of the queue in this database.", "Leave out the sink.");
+			ujobs_argument_refuse("sink", "Driver 'pg' keeps the jobs of the queue in this database.", "Leave out the sink.");
 		return 0;
 	}
 	if (strcmp(driver, "nats") != 0 && strcmp(driver, "redis") != 0)
-		ujobs_options_refuse("driver", psprintf("It is \"%s\".", driver), "Pass 'pg', 'nats' or 'redis'.");
+		ujobs_argument_refuse("driver", psprintf("It is \"%s\".", driver), "Pass 'pg', 'nats' or 'redis'.");
 	if (name == NULL)
-		ujobs_options_refuse("sink", psprintf("Driver \"%s\" needs a sink.", driver), "Name a sink of that kind.");
+		ujobs_argument_refuse("sink", psprintf("Driver \"%s\" needs a sink.", driver), "Name a sink of that kind.");
 	sink = broker_required(name, queue);
 	if (strcmp(sink->kind, driver) != 0)
-		ujobs_options_refuse("sink", psprintf("Sink \"%s\" is of kind \"%s\", the driver is \"%s\".", name, sink->kind, driver),
+		ujobs_argument_refuse("sink", psprintf("Sink \"%s\" is of kind \"%s\", the driver is \"%s\".", name, sink->kind, driver),
 							 "Pass a sink of the driver's kind.");
 	return sink->id;
 }
@@ -447,7 +447,7 @@ ujobs_sql_consume_queue(PG_FUNCTION_ARGS)
 	superuser_required("consume_queue");
 	queue = queue_argument(fcinfo);
 	PreventCommandIfReadOnly("ujobs.consume_queue()");
-	sink = broker_required(ujobs_options_required(fcinfo, 1, "sink"), queue);
+	sink = broker_required(ujobs_argument_required(fcinfo, 1, "sink"), queue);
 	ujobs_sink_set_consumer(queue, sink->id, enabled);
 	ujobs_definition_invalidate();
 

@@ -17,7 +17,7 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "api/api_define.h"
+#include "api/argument.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "run/step.h"
@@ -81,7 +81,7 @@ jsonb_argument(FunctionCallInfo fcinfo, int n)
 static void
 refuse_interval(const char *option, const char *detail)
 {
-	ujobs_options_refuse(option, detail, "Give a time to wait, such as '3 days'.");
+	ujobs_argument_refuse(option, detail, "Give a time to wait, such as '3 days'.");
 }
 
 /* Now plus the interval, by the calendar of the session's time zone. */
@@ -143,7 +143,7 @@ step_run(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 
 	/* With three arguments a forgotten one looks like the others. */
 	if (PG_NARGS() == 3 && PG_ARGISNULL(2))
-		ujobs_options_refuse_null("args", "To take the result, write CALL ujobs.step_run(name, command, NULL, result).");
+		ujobs_argument_refuse_null("args", "To take the result, write CALL ujobs.step_run(name, command, NULL, result).");
 	output = ujobs_step_run(call, text_argument(fcinfo, 0), text_argument(fcinfo, 1),
 							has_args ? jsonb_argument(fcinfo, 2) : NULL);
 	return inout(fcinfo, output);
@@ -199,10 +199,10 @@ step_sleep(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 	Interval   *duration;
 
 	if (PG_ARGISNULL(n))
-		ujobs_options_refuse_null("duration", "Give the time to sleep, such as '3 days'.");
+		ujobs_argument_refuse_null("duration", "Give the time to sleep, such as '3 days'.");
 	duration = PG_GETARG_INTERVAL_P(n);
 	if (n == 1 && PG_ARGISNULL(0))
-		ujobs_options_refuse_null("a step's name", "Give each step of a job a name of its own.");
+		ujobs_argument_refuse_null("a step's name", "Give each step of a job a name of its own.");
 	ujobs_step_wait_sleep(call, n == 1 ? text_argument(fcinfo, 0) : NULL, interval_words(duration),
 					 instant_after(duration, "duration"));
 	PG_RETURN_VOID();
@@ -218,9 +218,9 @@ static Datum
 step_sleep_until(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 {
 	if (PG_ARGISNULL(0))
-		ujobs_options_refuse_null("a step's name", "Give each step of a job a name of its own.");
+		ujobs_argument_refuse_null("a step's name", "Give each step of a job a name of its own.");
 	if (PG_ARGISNULL(1))
-		ujobs_options_refuse_null("wake_at", "Give the instant at which the job goes on.");
+		ujobs_argument_refuse_null("wake_at", "Give the instant at which the job goes on.");
 	if (TIMESTAMP_NOT_FINITE(PG_GETARG_TIMESTAMPTZ(1)))
 		refuse_interval("wake_at", "It never comes, or is infinitely long ago.");
 	ujobs_step_wait_sleep(call, text_argument(fcinfo, 0), NULL, PG_GETARG_TIMESTAMPTZ(1));
@@ -248,7 +248,7 @@ step_wait_for_event(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 	};
 
 	if (event == NULL)
-		ujobs_options_refuse_null("event", "Name the event to wait for.");
+		ujobs_argument_refuse_null("event", "Name the event to wait for.");
 	ujobs_step_wait_check_event(event, match);
 	return inout(fcinfo, ujobs_step_wait(call, text_argument(fcinfo, 0), &wait));
 }
@@ -265,7 +265,7 @@ step_wait_for_job(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 	UjobsStepWait wait = {.deadline = PG_NARGS() > 2 ? deadline_argument(fcinfo, 2) : DT_NOEND};
 
 	if (PG_ARGISNULL(1))
-		ujobs_options_refuse_null("job_id", "Give the id that ujobs.enqueue returned.");
+		ujobs_argument_refuse_null("job_id", "Give the id that ujobs.enqueue returned.");
 	wait.child_id = PG_GETARG_INT64(1);
 	return inout(fcinfo, ujobs_step_wait(call, text_argument(fcinfo, 0), &wait));
 }

@@ -18,12 +18,14 @@
 
 #include "api/api_cron.h"
 #include "api/api_define.h"
-#include "api/api_task.h"
+#include "api/argument.h"
+#include "api/define_handler.h"
+#include "api/task_function.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "model/retry.h"
-#include "run/rule.h"
 #include "run/fire.h"
+#include "run/rule.h"
 #include "run/timetable.h"
 #include "store/definition_store.h"
 #include "store/store_identity.h"
@@ -57,7 +59,7 @@ static void
 check_entries(const char *task, Oid role, const UjobsTaskEntry *entries, int n)
 {
 	if (n == 0)
-		ujobs_options_refuse("enqueue", "The list is empty.", "Name at least one job, such as [[\"send_digest\", {}]].");
+		ujobs_argument_refuse("enqueue", "The list is empty.", "Name at least one job, such as [[\"send_digest\", {}]].");
 	for (int i = 0; i < n; i++)
 	{
 		const UjobsDefinition *definition = ujobs_define_find(entries[i].job);
@@ -82,7 +84,7 @@ read_what(FunctionCallInfo fcinfo, UjobsTask *task)
 	int			n;
 
 	if (PG_ARGISNULL(3) == PG_ARGISNULL(4))
-		ujobs_options_refuse(PG_ARGISNULL(3) ? "enqueue" : "enqueue_fn",
+		ujobs_argument_refuse(PG_ARGISNULL(3) ? "enqueue" : "enqueue_fn",
 							 PG_ARGISNULL(3) ? "Neither enqueue nor enqueue_fn is given." : "Both enqueue and enqueue_fn are given.",
 							 "Give one of them.");
 	if (!PG_ARGISNULL(4))
@@ -101,10 +103,10 @@ read_catch_up(FunctionCallInfo fcinfo, UjobsTask *task)
 	char	   *policy = PG_ARGISNULL(5) ? pstrdup("skip") : text_to_cstring(PG_GETARG_TEXT_PP(5));
 
 	if (!ujobs_task_catch_up_read(policy, &task->catch_up))
-		ujobs_options_refuse("catch_up", psprintf("\"catch_up\" is \"%s\".", policy), "Pass 'skip', 'run-once' or 'run-all'.");
+		ujobs_argument_refuse("catch_up", psprintf("\"catch_up\" is \"%s\".", policy), "Pass 'skip', 'run-once' or 'run-all'.");
 	task->max_catch_up = PG_ARGISNULL(6) ? 10 : PG_GETARG_INT32(6);
 	if (task->max_catch_up < 1)
-		ujobs_options_refuse("max_catch_up", psprintf("\"max_catch_up\" is %d.", task->max_catch_up), "Pass 1 or more.");
+		ujobs_argument_refuse("max_catch_up", psprintf("\"max_catch_up\" is %d.", task->max_catch_up), "Pass 1 or more.");
 }
 
 /* The key of an occurrence begins with the name. */
@@ -114,11 +116,11 @@ read_task(FunctionCallInfo fcinfo, UjobsTask *task)
 	UjobsCron	cron;
 
 	memset(task, 0, sizeof(*task));
-	task->name = ujobs_options_required(fcinfo, 0, "name");
-	ujobs_options_check_name("name", task->name);
-	task->cron = ujobs_options_required(fcinfo, 1, "cron");
+	task->name = ujobs_argument_required(fcinfo, 0, "name");
+	ujobs_argument_check_name("name", task->name);
+	task->cron = ujobs_argument_required(fcinfo, 1, "cron");
 	ujobs_cron_read(task->cron, &cron);
-	task->tz = pstrdup(ujobs_zone_name(ujobs_cron_zone(ujobs_options_required(fcinfo, 2, "tz"))));
+	task->tz = pstrdup(ujobs_zone_name(ujobs_cron_zone(ujobs_argument_required(fcinfo, 2, "tz"))));
 	read_what(fcinfo, task);
 	read_catch_up(fcinfo, task);
 	task->enabled = PG_ARGISNULL(7) || PG_GETARG_BOOL(7);
@@ -334,7 +336,7 @@ describe(const char *name)
 Datum
 ujobs_sql_describe_task(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_DATUM(describe(ujobs_options_required(fcinfo, 0, "name")));
+	PG_RETURN_DATUM(describe(ujobs_argument_required(fcinfo, 0, "name")));
 }
 
 /* ---- changing ---- */
@@ -347,7 +349,7 @@ ujobs_sql_define_task(PG_FUNCTION_ARGS)
 
 	read_task(fcinfo, &task);
 	if (task.enqueue_fn != NULL)
-		ujobs_define_check_login(role_of(&task), UJOBS_KIND_ATOMIC);
+		ujobs_define_handler_check_login(role_of(&task), UJOBS_KIND_ATOMIC);
 	if (store(&task, !PG_ARGISNULL(9) && PG_GETARG_BOOL(9), &had_function))
 		ujobs_task_note_changed();
 	if (task.enqueue_fn != NULL)
@@ -369,7 +371,7 @@ lock_own(UjobsIdentity *identity, const char *name, UjobsTask *task)
 Datum
 ujobs_sql_drop_task(PG_FUNCTION_ARGS)
 {
-	char	   *name = ujobs_options_required(fcinfo, 0, "name");
+	char	   *name = ujobs_argument_required(fcinfo, 0, "name");
 	UjobsIdentity identity;
 	UjobsTask	task;
 
@@ -386,7 +388,7 @@ ujobs_sql_drop_task(PG_FUNCTION_ARGS)
 static void
 set_paused(FunctionCallInfo fcinfo, bool paused)
 {
-	char	   *name = ujobs_options_required(fcinfo, 0, "name");
+	char	   *name = ujobs_argument_required(fcinfo, 0, "name");
 	UjobsIdentity identity;
 	UjobsTask	task;
 
@@ -437,7 +439,7 @@ ujobs_sql_task_entries(PG_FUNCTION_ARGS)
 	Jsonb	   *list;
 	int			n = 0;
 
-	find_required(ujobs_options_required(fcinfo, 0, "name"), &task);
+	find_required(ujobs_argument_required(fcinfo, 0, "name"), &task);
 	own_required(&task, GetUserId());
 	occurrence = PG_ARGISNULL(1) ? next_run(&task, ujobs_clock_now()) : PG_GETARG_TIMESTAMPTZ(1);
 	list = task.enqueue_fn ? ujobs_task_function_call(task.enqueue_fn, occurrence) : task.enqueue;

@@ -1,7 +1,7 @@
 /*
- * api_workers.c: start_workers and stop_workers.
+ * api_workers.c: start_workers and stop_workers, and what CREATE EXTENSION tells the launcher.
  *
- * Both write the store's origin row and tell the running engine at commit.
+ * The functions write the store's origin row and tell the running engine at commit.
  * With a launcher alive it starts the processes; without one the dispatcher
  * is spawned from here and waits for the outcome of this transaction.
  */
@@ -23,6 +23,7 @@
 
 PG_FUNCTION_INFO_V1(ujobs_sql_start_workers);
 PG_FUNCTION_INFO_V1(ujobs_sql_stop_workers);
+PG_FUNCTION_INFO_V1(ujobs_sql_installed);
 
 static void
 announce_config(void)
@@ -104,5 +105,14 @@ ujobs_sql_stop_workers(PG_FUNCTION_ARGS)
 	ujobs_control_stop();
 	ujobs_identity_leave(&identity);
 	announce_config();
+	PG_RETURN_VOID();
+}
+
+/* ujobs_internal.installed(): an engine may start in this database. */
+Datum
+ujobs_sql_installed(PG_FUNCTION_ARGS)
+{
+	announce_config();
+	ujobs_wakeup_note_launcher();
 	PG_RETURN_VOID();
 }

@@ -30,7 +30,7 @@
 #include "utils/syscache.h"
 #include "utils/varlena.h"
 
-#include "api/api_define.h"
+#include "api/define_handler.h"
 #include "core/compat.h"
 #include "core/error.h"
 
@@ -307,7 +307,7 @@ parse_command(const char *command)
 }
 
 void
-ujobs_define_command_check(const char *command)
+ujobs_define_handler_check_command(const char *command)
 {
 	List	   *statements = parse_command(command);
 
@@ -324,7 +324,7 @@ ujobs_define_command_check(const char *command)
 /* ---- owners ---- */
 
 void
-ujobs_define_check_login(Oid owner, UjobsKind kind)
+ujobs_define_handler_check_login(Oid owner, UjobsKind kind)
 {
 	HeapTuple	tuple;
 	bool		can_login;

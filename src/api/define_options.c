@@ -10,7 +10,8 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "api/api_define.h"
+#include "api/argument.h"
+#include "api/define_options.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "model/schema_compile.h"
@@ -37,54 +38,11 @@ enum
 	ARG_DESCRIPTION
 };
 
-void
-ujobs_options_refuse(const char *option, const char *detail, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-			 errmsg("option \"%s\" has an invalid value", option),
-			 errdetail_internal("%s", detail),
-			 errhint("%s", hint)));
-}
-
-void
-ujobs_options_refuse_null(const char *what, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("%s must not be null", what),
-			 errhint("%s", hint)));
-}
-
 static void
 refuse(const char *option, const char *value, const char *takes)
 {
-	ujobs_options_refuse(option, psprintf("\"%s\" is %s; it takes %s.", option, value, takes),
+	ujobs_argument_refuse(option, psprintf("\"%s\" is %s; it takes %s.", option, value, takes),
 						 "Give it such a value, or leave it out for the default.");
-}
-
-char *
-ujobs_options_required(FunctionCallInfo fcinfo, int argument, const char *name)
-{
-	if (PG_ARGISNULL(argument))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be NULL", name),
-				 errhint("Give it a value.")));
-	return text_to_cstring(PG_GETARG_TEXT_PP(argument));
-}
-
-void
-ujobs_options_check_name(const char *option, const char *name)
-{
-	size_t		length = strlen(name);
-
-	if (length == 0 || length > UJOBS_MAX_NAME_BYTES)
-		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
-				 errmsg("option \"%s\" has an invalid value", option),
-				 errdetail("\"%s\" has %zu bytes; it takes 1 to %d.", option, length, UJOBS_MAX_NAME_BYTES),
-				 errhint("Choose a name of that length.")));
 }
 
 static char *
@@ -195,14 +153,14 @@ schema_option(FunctionCallInfo fcinfo, int argument)
 }
 
 void
-ujobs_options_read(FunctionCallInfo fcinfo, int first, UjobsDraft *draft)
+ujobs_define_options_read(FunctionCallInfo fcinfo, int first, UjobsDraft *draft)
 {
 	draft->key = key_option(fcinfo, first + ARG_KEY);
 	draft->tenant = tenant_option(fcinfo, first + ARG_TENANT);
 	draft->input_schema = schema_option(fcinfo, first + ARG_INPUT_SCHEMA);
 	draft->retry = retry_option(fcinfo, first + ARG_RETRY);
 	draft->queue = text_option(fcinfo, first + ARG_QUEUE, "default");
-	ujobs_options_check_name("queue", draft->queue);
+	ujobs_argument_check_name("queue", draft->queue);
 	draft->priority = integer_option(fcinfo, first + ARG_PRIORITY, 0);
 	check_range("priority", draft->priority, PG_INT16_MIN, PG_INT16_MAX);
 	draft->concurrency = integer_option(fcinfo, first + ARG_CONCURRENCY, 0);
@@ -230,7 +188,7 @@ refuse_for_kind(const char *option, const char *value, UjobsKind kind, const cha
 }
 
 void
-ujobs_options_check_kind(const UjobsDraft *draft, UjobsKind kind)
+ujobs_define_options_check_kind(const UjobsDraft *draft, UjobsKind kind)
 {
 	if (kind != UJOBS_KIND_ATOMIC && draft->batch != 1)
 		refuse_for_kind("batch", psprintf("%d", draft->batch), kind, "atomic jobs");
@@ -298,7 +256,7 @@ limit_text(int32 limit)
 }
 
 char *
-ujobs_options_compare(const UjobsDraft *stored, const UjobsDraft *asked)
+ujobs_define_options_compare(const UjobsDraft *stored, const UjobsDraft *asked)
 {
 	StringInfoData out;
 

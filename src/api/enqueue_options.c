@@ -14,14 +14,15 @@
 #include "utils/timestamp.h"
 
 #include "api/api_define.h"
+#include "api/argument.h"
 #include "api/enqueue_options.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/guc.h"
-#include "run/current.h"
 #include "model/schema_check.h"
 #include "model/template.h"
 #include "model/traceparent.h"
+#include "run/current.h"
 #include "store/definition_store.h"
 
 static const char *
@@ -91,12 +92,12 @@ run_at_from_delay(TimestampTz now, Interval *delay)
 	int64		us = ujobs_clock_interval_us(delay);
 
 	if (us < 0)
-		ujobs_options_refuse("delay", "It is negative.",
+		ujobs_argument_refuse("delay", "It is negative.",
 							 "Pass a delay of zero or more, or run_at for an instant in the past.");
 
 	/* Months and years may be longer than their 30 and 360 days. */
 	if (TIMESTAMP_NOT_FINITE(ujobs_clock_add(ujobs_clock_add(now, us), us / 50)))
-		ujobs_options_refuse("delay", "It is infinite, or reaches beyond the last timestamp.",
+		ujobs_argument_refuse("delay", "It is infinite, or reaches beyond the last timestamp.",
 							 "Pass a shorter delay.");
 	return DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
 												   TimestampTzGetDatum(now),
@@ -107,13 +108,13 @@ static TimestampTz
 run_at_argument(FunctionCallInfo fcinfo, int run_at, int delay, TimestampTz now)
 {
 	if (!PG_ARGISNULL(run_at) && !PG_ARGISNULL(delay))
-		ujobs_options_refuse("delay", "Both run_at and delay are given.", "Pass one of them.");
+		ujobs_argument_refuse("delay", "Both run_at and delay are given.", "Pass one of them.");
 	if (!PG_ARGISNULL(delay))
 		return run_at_from_delay(now, PG_GETARG_INTERVAL_P(delay));
 	if (PG_ARGISNULL(run_at))
 		return now;
 	if (TIMESTAMP_NOT_FINITE(PG_GETARG_TIMESTAMPTZ(run_at)))
-		ujobs_options_refuse("run_at", "It is infinite.", "Pass a finite instant.");
+		ujobs_argument_refuse("run_at", "It is infinite.", "Pass a finite instant.");
 	return PG_GETARG_TIMESTAMPTZ(run_at);
 }
 
@@ -125,7 +126,7 @@ queue_argument(FunctionCallInfo fcinfo, int n, const UjobsDefinition *definition
 	if (queue == NULL)
 		return definition->queue;
 	if (*queue == '\0' || strlen(queue) > UJOBS_MAX_NAME_BYTES)
-		ujobs_options_refuse("queue",
+		ujobs_argument_refuse("queue",
 							 psprintf("The name has %zu bytes.", strlen(queue)),
 							 "Pass a name of 1 to 63 bytes.");
 	return queue;
@@ -140,7 +141,7 @@ priority_argument(FunctionCallInfo fcinfo, int n, const UjobsDefinition *definit
 		return definition->priority;
 	priority = PG_GETARG_INT32(n);
 	if (priority < PG_INT16_MIN || priority > PG_INT16_MAX)
-		ujobs_options_refuse("priority", psprintf("It is %d.", priority),
+		ujobs_argument_refuse("priority", psprintf("It is %d.", priority),
 							 "Pass a number from -32768 (first) to 32767 (last).");
 	return (int16) priority;
 }
@@ -149,7 +150,7 @@ static const char *
 tenant_checked(const char *tenant)
 {
 	if (tenant != NULL && strlen(tenant) > UJOBS_MAX_TENANT_BYTES)
-		ujobs_options_refuse("tenant", psprintf("It has %zu bytes.", strlen(tenant)),
+		ujobs_argument_refuse("tenant", psprintf("It has %zu bytes.", strlen(tenant)),
 							 "Pass at most 200 bytes, or '' for none.");
 	return tenant;
 }
@@ -162,10 +163,10 @@ key_argument(FunctionCallInfo fcinfo, int n)
 	if (key == NULL)
 		return NULL;
 	if (*key == '\0')
-		ujobs_options_refuse("idempotency_key", "It is empty.",
+		ujobs_argument_refuse("idempotency_key", "It is empty.",
 							 "Pass a key, or NULL for the one of the definition's template.");
 	if (strlen(key) > UJOBS_MAX_KEY_BYTES)
-		ujobs_options_refuse("idempotency_key", psprintf("It has %zu bytes.", strlen(key)),
+		ujobs_argument_refuse("idempotency_key", psprintf("It has %zu bytes.", strlen(key)),
 							 "Pass at most 1000 bytes, such as an id or a digest.");
 	return key;
 }
@@ -180,7 +181,7 @@ on_conflict_argument(FunctionCallInfo fcinfo, int n)
 	if (strcmp(word, "error") == 0)
 		return UJOBS_CONFLICT_ERROR;
 	if (strcmp(word, "replace") != 0)
-		ujobs_options_refuse("on_conflict", psprintf("It is \"%s\".", word),
+		ujobs_argument_refuse("on_conflict", psprintf("It is \"%s\".", word),
 							 "Pass 'dedupe', 'error' or 'replace'.");
 	return UJOBS_CONFLICT_REPLACE;
 }
@@ -197,7 +198,7 @@ traceparent_argument(FunctionCallInfo fcinfo, int n)
 		return NULL;
 	fault = ujobs_traceparent_fault(text);
 	if (fault != NULL)
-		ujobs_options_refuse(given != NULL ? "traceparent" : "ujobs.traceparent",
+		ujobs_argument_refuse(given != NULL ? "traceparent" : "ujobs.traceparent",
 							 psprintf("\"%s\" %s.", text, fault),
 							 "Pass a W3C traceparent such as '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', or '' for none.");
 	return text;
@@ -223,7 +224,7 @@ options_read(FunctionCallInfo fcinfo, int n, bool has_key, UjobsEnqueueCall *cal
 }
 
 void
-ujobs_enqueue_call_read(FunctionCallInfo fcinfo, const UjobsEnqueueForm *form, UjobsEnqueueCall *call)
+ujobs_enqueue_options_read(FunctionCallInfo fcinfo, const UjobsEnqueueForm *form, UjobsEnqueueCall *call)
 {
 	UjobsEnqueueOptions *o = &call->options;
 
@@ -251,7 +252,7 @@ actor_member(Jsonb *actor, const char *name)
 	if (value.type == jbvString)
 		return pnstrdup(value.val.string.val, value.val.string.len);
 	if (value.type == jbvBinary)
-		ujobs_options_refuse("actor", psprintf("Its member \"%s\" is an object or an array.", name),
+		ujobs_argument_refuse("actor", psprintf("Its member \"%s\" is an object or an array.", name),
 							 "Give the member as a string, a number or null.");
 	if (value.type == jbvBool)
 		return value.val.boolean ? "true" : "false";
@@ -259,10 +260,10 @@ actor_member(Jsonb *actor, const char *name)
 }
 
 void
-ujobs_enqueue_call_actor(UjobsEnqueueCall *call, Jsonb *actor)
+ujobs_enqueue_options_actor(UjobsEnqueueCall *call, Jsonb *actor)
 {
 	if (!JB_ROOT_IS_OBJECT(actor))
-		ujobs_options_refuse("actor", "It is not a JSON object.",
+		ujobs_argument_refuse("actor", "It is not a JSON object.",
 							 "Pass an object such as {\"orgId\": \"acme\", \"id\": \"user-1\"}.");
 	if (call->tenant == NULL)
 		call->tenant = tenant_checked(actor_member(actor, "orgId"));
@@ -273,7 +274,7 @@ ujobs_enqueue_call_actor(UjobsEnqueueCall *call, Jsonb *actor)
 /* ---- each input ---- */
 
 void
-ujobs_enqueue_call_item(const UjobsEnqueueCall *call, Jsonb *input, int number, UjobsEnqueueItem *item)
+ujobs_enqueue_options_item(const UjobsEnqueueCall *call, Jsonb *input, int number, UjobsEnqueueItem *item)
 {
 	const UjobsDefinition *d = call->options.definition;
 	const UjobsSchema *schema = ujobs_definition_schema(d);

@@ -28,7 +28,7 @@ typedef struct UjobsEnqueueForm
  * Finds the definition, checks that the caller may enqueue it here and now,
  * and reads the options.  Raises 25006, UJ011, 42501, UJ010 and UJ003.
  */
-extern void ujobs_enqueue_call_read(FunctionCallInfo fcinfo, const UjobsEnqueueForm *form,
+extern void ujobs_enqueue_options_read(FunctionCallInfo fcinfo, const UjobsEnqueueForm *form,
 									UjobsEnqueueCall *call);
 
 /*
@@ -36,10 +36,10 @@ extern void ujobs_enqueue_call_read(FunctionCallInfo fcinfo, const UjobsEnqueueF
  * as given, or rendered into the current context.  number: which input of the
  * call, from 1; 0 when it has one.  Raises UJ004, UJ002 and UJ003.
  */
-extern void ujobs_enqueue_call_item(const UjobsEnqueueCall *call, Jsonb *input, int number,
+extern void ujobs_enqueue_options_item(const UjobsEnqueueCall *call, Jsonb *input, int number,
 									UjobsEnqueueItem *item);
 
 /* What the actor of enqueue_as says where no argument does; UJ003 when it is not an object. */
-extern void ujobs_enqueue_call_actor(UjobsEnqueueCall *call, Jsonb *actor);
+extern void ujobs_enqueue_options_actor(UjobsEnqueueCall *call, Jsonb *actor);
 
 #endif							/* UJOBS_API_ENQUEUE_OPTIONS_H */

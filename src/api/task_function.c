@@ -17,7 +17,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "api/api_task.h"
+#include "api/task_function.h"
 #include "core/compat.h"
 #include "core/error.h"
 

@@ -1,10 +1,8 @@
 /*
- * api_task.h: how a call of define_task becomes a task.
- *
- * api_task.c holds the entry points, task_function.c what an enqueue_fn is.
+ * task_function.h: what an enqueue_fn is.
  */
-#ifndef UJOBS_API_API_TASK_H
-#define UJOBS_API_API_TASK_H
+#ifndef UJOBS_API_TASK_FUNCTION_H
+#define UJOBS_API_TASK_FUNCTION_H
 
 #include "model/task.h"
 
@@ -18,4 +16,4 @@ extern char *ujobs_task_function_resolve(const char *name);
 /* Calls it as the current user; NULL: it returned NULL.  UJ025 when it is gone. */
 extern Jsonb *ujobs_task_function_call(const char *name, TimestampTz occurrence);
 
-#endif							/* UJOBS_API_API_TASK_H */
+#endif							/* UJOBS_API_TASK_FUNCTION_H */
