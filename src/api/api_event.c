@@ -8,7 +8,7 @@
 #include "utils/builtins.h"
 
 #include "api/argument.h"
-#include "api/inside_grant.h"
+#include "api/job_grant.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "model/step.h"
@@ -65,7 +65,7 @@ ujobs_sql_publish_event(PG_FUNCTION_ARGS)
 {
 	UjobsEvent	event = {.published_at = ujobs_clock_now()};
 
-	ujobs_in_job_grant_required(fcinfo, "publish_event");
+	ujobs_job_grant_required(fcinfo, "publish_event");
 	PreventCommandIfReadOnly("ujobs.publish_event()");
 	event.name = name_argument(fcinfo);
 	if (PG_ARGISNULL(1))

@@ -13,7 +13,7 @@
 #include "catalog/pg_type.h"
 
 #include "api/argument.h"
-#include "api/inside_grant.h"
+#include "api/job_grant.h"
 #include "core/error.h"
 #include "core/guc.h"
 #include "core/in_flight.h"
@@ -159,7 +159,7 @@ ujobs_sql_publish(PG_FUNCTION_ARGS)
 	UjobsSink  *sink;
 	Jsonb	   *payload;
 
-	ujobs_in_job_grant_required(fcinfo, "publish");
+	ujobs_job_grant_required(fcinfo, "publish");
 	PreventCommandIfReadOnly("ujobs.publish()");
 	sink = sink_argument(fcinfo);
 	message.sink_id = sink->id;

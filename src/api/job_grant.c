@@ -1,5 +1,5 @@
 /*
- * inside_grant.c: who may call publish and publish_event.
+ * job_grant.c: who may call publish and publish_event.
  *
  * Everybody must be able to call them from inside a job, and outside only whom
  * an administrator lets.  The server knows no such rule: who lacks EXECUTE
@@ -17,7 +17,7 @@
 #include "utils/builtins.h"
 #include "utils/syscache.h"
 
-#include "api/inside_grant.h"
+#include "api/job_grant.h"
 #include "run/current.h"
 
 static bool
@@ -55,7 +55,7 @@ is_granted(Oid function, Oid role)
 }
 
 void
-ujobs_in_job_grant_required(FunctionCallInfo fcinfo, const char *function)
+ujobs_job_grant_required(FunctionCallInfo fcinfo, const char *function)
 {
 	if (ujobs_current_in_handler() || is_granted(fcinfo->flinfo->fn_oid, GetUserId()))
 		return;
