@@ -235,7 +235,7 @@ create table ujobs_internal.task (
     check ((enqueue is null) <> (enqueue_fn is null))
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 
--- One row: the home of this store (see home_store), whether its engine was
+-- One row: the database in which this store is at work (see store_identity.c), whether its engine was
 -- stopped by hand, and the name by which brokers know this store: a copy that
 -- is accepted elsewhere gets another one.
 create table ujobs_internal.origin (

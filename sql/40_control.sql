@@ -158,7 +158,7 @@ then must be done again after each restart of the server. Calling it while the
 engine runs changes nothing.
 
 In a database that came from a dump or a copy the engine stays paused until
-this call accepts the new home; after a dump, owners and grantees are then
+this call accepts the new database; after a dump, owners and grantees are then
 looked up again by their names. A WARNING tells the OID of the database from
 which the jobs came: if it still works on them, they run in both.
 

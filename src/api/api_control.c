@@ -155,7 +155,7 @@ cancel(int64 id, const char *reason, const UjobsIdentity *identity)
 		announce_gone(id, where.definition_id);
 		if (where.state == UJOBS_STATE_LEASED)
 			ujobs_lease_forget(id);
-		return c.keep || ujobs_job_awaited(&id, 1, &waited_for) > 0 ? -1 : c.slot;
+		return c.keep || ujobs_job_waited_for(&id, 1, &waited_for) > 0 ? -1 : c.slot;
 	}
 }
 

@@ -111,7 +111,7 @@ explain_engine(void)
 			return blocked(NULL, NULL);
 		case UJOBS_ENGINE_PAUSED:
 			return blocked("engine",
-						   "waiting: the engine is paused because this database was restored or copied from another home; call ujobs.start_workers() to accept it");
+						   "waiting: the engine is paused because this database was restored or copied from another database; call ujobs.start_workers() to accept it");
 		case UJOBS_ENGINE_DRAINING:
 		case UJOBS_ENGINE_STOPPED:
 			return blocked("engine", "waiting: the engine was stopped; call ujobs.start_workers() to start it");
@@ -121,7 +121,7 @@ explain_engine(void)
 	}
 	if (ujobs_store_identity_check() == UJOBS_STORE_STRANGE)
 		return blocked("engine",
-					   "waiting: this database was restored or copied from another home, and no engine runs in it; call ujobs.start_workers() to accept it");
+					   "waiting: this database was restored or copied from another database, and no engine runs in it; call ujobs.start_workers() to accept it");
 	return blocked("engine", "waiting: no engine runs in this database; call ujobs.start_workers() to start it");
 }
 

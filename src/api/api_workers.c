@@ -52,7 +52,7 @@ spawn_once(void)
 }
 
 static void
-check_wanted(void)
+check_database(void)
 {
 	if (!ujobs_guc_serves_this_database())
 		ereport(ERROR,
@@ -64,11 +64,11 @@ check_wanted(void)
 
 /* The role that accepts a restored store is told what begins with it. */
 static void
-warn_moved(Oid old_home)
+warn_moved(Oid old_database)
 {
 	ereport(WARNING,
 			(errmsg("the jobs of another database now run here too"),
-			 errdetail("The store was restored or copied from the database with OID %u.", old_home),
+			 errdetail("The store was restored or copied from the database with OID %u.", old_database),
 			 errhint("If that one still works on the same jobs, stop one of the two with ujobs.stop_workers().")));
 }
 
@@ -76,16 +76,16 @@ Datum
 ujobs_sql_start_workers(PG_FUNCTION_ARGS)
 {
 	UjobsIdentity identity;
-	Oid			old_home;
+	Oid			old_database;
 
 	PreventCommandIfReadOnly("ujobs.start_workers()");
-	check_wanted();
+	check_database();
 	ujobs_identity_enter(&identity);
-	if (ujobs_control_start(&old_home))
+	if (ujobs_control_start(&old_database))
 		ujobs_definition_invalidate();
 	ujobs_identity_leave(&identity);
-	if (OidIsValid(old_home))
-		warn_moved(old_home);
+	if (OidIsValid(old_database))
+		warn_moved(old_database);
 
 	announce_config();
 	ujobs_engine_ask(MyDatabaseId);

@@ -29,7 +29,7 @@ engine_state(UjobsEngineState state, bool no_worker)
 		case UJOBS_ENGINE_STOPPED:
 			return "stopped";
 		case UJOBS_ENGINE_PAUSED:
-			return "paused: restored from another home";
+			return "paused: restored from another database";
 	}
 	return "unknown";
 }

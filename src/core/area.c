@@ -14,7 +14,7 @@ histogram_init(UjobsQueueCounterHistogram *histogram)
 }
 
 static void
-tallies_init(UjobsQueueCounterTable *counters, int tranche)
+counters_init(UjobsQueueCounterTable *counters, int tranche)
 {
 	LWLockInitialize(&counters->lock, tranche);
 	pg_atomic_init_u32(&counters->n, 0);
@@ -31,7 +31,7 @@ static void
 claims_init(UjobsClaims *claims, int tranche)
 {
 	pg_atomic_init_u32(&claims->taken, 0);
-	pg_atomic_init_u64(&claims->next_turn, 1);
+	pg_atomic_init_u64(&claims->next_number, 1);
 	pg_atomic_init_u64(&claims->lease_end, (uint64) DT_NOEND);
 	for (int i = 0; i < UJOBS_MAX_CLAIMS; i++)
 		LWLockInitialize(&claims->claim[i].lock, tranche);
@@ -43,7 +43,7 @@ ujobs_area_init(UjobsArea *area, int tranche)
 	SpinLockInit(&area->hint_lock);
 	SpinLockInit(&area->waiter_lock);
 	pg_atomic_init_u32(&area->waiters, 0);
-	tallies_init(&area->counters, tranche);
+	counters_init(&area->counters, tranche);
 	claims_init(&area->claims, tranche);
 	for (int i = 0; i < UJOBS_WAITED_FOR_WORDS; i++)
 		pg_atomic_init_u32(&area->waited_for.word[i], 0);

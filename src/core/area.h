@@ -160,7 +160,7 @@ typedef struct UjobsClaim
 	Latch	   *latch;
 	UjobsClaimAsk ask;
 	TimestampTz asked_at;
-	uint64		turn;			/* who asked first has the least */
+	uint64		number;			/* grows with each question */
 	bool		found;			/* the answer when max is 0 */
 	int			n_grants;		/* they only grow while the place is taken */
 	UjobsGrant	grant[UJOBS_CLAIM_GRANTS];
@@ -169,7 +169,7 @@ typedef struct UjobsClaim
 typedef struct UjobsClaims
 {
 	pg_atomic_uint32 taken;		/* places in use */
-	pg_atomic_uint64 next_turn;
+	pg_atomic_uint64 next_number;
 	pg_atomic_uint64 lease_end; /* when the scheduler looks for leases that ran out */
 	UjobsClaim	claim[UJOBS_MAX_CLAIMS];
 } UjobsClaims;

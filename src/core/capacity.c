@@ -1,7 +1,7 @@
 /*
  * capacity.c: which processes may be started when not all can.
  *
- * What is free is estimated (census.h): a caller that then finds that no process is
+ * What is free is estimated (activity.h): a caller that then finds that no process is
  * to be had asks again.
  */
 #include "postgres.h"

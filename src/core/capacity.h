@@ -28,7 +28,7 @@ extern bool ujobs_capacity_is_there(int wanted);
 extern UjobsCapacity ujobs_capacity_ask(int wanted);
 
 /*
- * An executor that can be spared, or -1: of the largest crew of a role; when
+ * An executor that can be spared, or -1: of the role with the most executors; when
  * every role has one only, the one that did most, so that roles and databases
  * take turns.
  */

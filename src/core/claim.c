@@ -230,7 +230,7 @@ take_place(void)
 
 /* The last place of this transaction, or a new one when it is full. */
 static int
-place_with_room(void)
+place_with_space(void)
 {
 	int			last = n_places > 0 ? places[n_places - 1] : -1;
 
@@ -316,7 +316,7 @@ put_question(UjobsClaim *claim, const UjobsClaimAsk *ask)
 	claim->ask = *ask;
 	claim->asked_at = now;
 	claim->found = false;
-	claim->turn = pg_atomic_fetch_add_u64(&my_area->claims.next_turn, 1);
+	claim->number = pg_atomic_fetch_add_u64(&my_area->claims.next_number, 1);
 	claim->state = UJOBS_CLAIM_ASKED;
 	LWLockRelease(&claim->lock);
 	ujobs_wakeup_dispatcher();
@@ -410,7 +410,7 @@ ujobs_claim_ask(UjobsClaimAsk *ask, TimestampTz deadline, UjobsGranted *out)
 	if (n_places == 0)
 		my_area = ujobs_engine_area();
 	prepare();
-	place = place_with_room();
+	place = place_with_space();
 	claim = &my_area->claims.claim[place];
 	first = claim->n_grants;
 	ask->max = Min(ask->max, UJOBS_CLAIM_GRANTS - first);

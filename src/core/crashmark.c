@@ -2,12 +2,12 @@
  * crashmark.c: the mapped file $PGDATA/pg_stat_tmp/ujobs.running.
  *
  * pg_stat_tmp is left out of base backups, so a copy of the cluster starts
- * without suspects.  Written by executors (their own entry) and by
- * dispatchers (suspects of their own database); recovered by the process that makes
+ * without crashed jobs.  Written by executors (their own entry) and by
+ * dispatchers (crashed jobs of their own database); recovered by the process that makes
  * the shared memory, under AddinShmemInitLock.
  *
  * A new postmaster finds entries after an immediate stop or a power cut, which
- * no job may be to blame for: such a suspect is never taken for the sure cause.
+ * no job may have caused: such a crashed job is never taken for the sure cause.
  * It runs alone once all the same, because a server with restart_after_crash
  * off meets its own crashes in this way.
  */
@@ -40,7 +40,7 @@ typedef struct Mark
 	int32		postmaster_pid; /* with its start time: which postmaster wrote this */
 	int64		postmaster_start;
 	Running		running[UJOBS_MAX_SLOTS];
-	UjobsCrashedJob suspect[UJOBS_MAX_CRASHED_JOBS];
+	UjobsCrashedJob crashed[UJOBS_MAX_CRASHED_JOBS];
 } Mark;
 
 static Mark *mark = NULL;
@@ -78,26 +78,26 @@ mark_map(void)
 }
 
 static UjobsCrashedJob *
-suspect_find(Mark *m, Oid database, int64 job_id)
+crashed_find(Mark *m, Oid database, int64 job_id)
 {
 	for (int i = 0; m != NULL && i < UJOBS_MAX_CRASHED_JOBS; i++)
 	{
-		if (m->suspect[i].job_id == job_id && m->suspect[i].database == database)
-			return &m->suspect[i];
+		if (m->crashed[i].job_id == job_id && m->crashed[i].database == database)
+			return &m->crashed[i];
 	}
 	return NULL;
 }
 
 static void
-suspect_add(Mark *m, const Running *r, bool alone)
+crashed_add(Mark *m, const Running *r, bool alone)
 {
-	UjobsCrashedJob *s = suspect_find(m, r->database, r->job_id);
+	UjobsCrashedJob *s = crashed_find(m, r->database, r->job_id);
 
 	for (int i = 0; s == NULL && i < UJOBS_MAX_CRASHED_JOBS; i++)
 	{
-		if (m->suspect[i].job_id != 0)
+		if (m->crashed[i].job_id != 0)
 			continue;
-		s = &m->suspect[i];
+		s = &m->crashed[i];
 		memset(s, 0, sizeof(*s));
 		s->database = r->database;
 		s->job_id = r->job_id;
@@ -115,7 +115,7 @@ suspect_add(Mark *m, const Running *r, bool alone)
  * was the only one, that one did it and the others are out of it.
  */
 static void
-find_suspects(Mark *m, bool same_postmaster)
+find_crashed(Mark *m, bool same_postmaster)
 {
 	int			running = 0;
 	int			on_probation = 0;
@@ -125,7 +125,7 @@ find_suspects(Mark *m, bool same_postmaster)
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
 		const Running *r = &m->running[i];
-		const UjobsCrashedJob *s = r->job_id == 0 ? NULL : suspect_find(m, r->database, r->job_id);
+		const UjobsCrashedJob *s = r->job_id == 0 ? NULL : crashed_find(m, r->database, r->job_id);
 
 		running += r->job_id != 0;
 		on_probation += s != NULL && s->on_probation;
@@ -135,14 +135,14 @@ find_suspects(Mark *m, bool same_postmaster)
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
 		Running    *r = &m->running[i];
-		const UjobsCrashedJob *s = r->job_id == 0 ? NULL : suspect_find(m, r->database, r->job_id);
+		const UjobsCrashedJob *s = r->job_id == 0 ? NULL : crashed_find(m, r->database, r->job_id);
 
 		if (r->job_id != 0 && (!sure || running == 1 || (s != NULL && s->on_probation)))
-			suspect_add(m, r, sure);
+			crashed_add(m, r, sure);
 		r->job_id = 0;
 	}
 	for (int i = 0; i < UJOBS_MAX_CRASHED_JOBS; i++)
-		m->suspect[i].on_probation = false;
+		m->crashed[i].on_probation = false;
 }
 
 void
@@ -163,7 +163,7 @@ ujobs_crashmark_recover(void)
 		(m->postmaster_start == 0 || m->postmaster_start == (int64) PgStartTime);
 	m->postmaster_pid = PostmasterPid;
 	m->postmaster_start = (int64) PgStartTime;
-	find_suspects(m, same_postmaster);
+	find_crashed(m, same_postmaster);
 }
 
 void
@@ -192,8 +192,8 @@ ujobs_crashmark_jobs(Oid database, UjobsCrashedJob *out, int max)
 
 	for (int i = 0; m != NULL && i < UJOBS_MAX_CRASHED_JOBS && n < max; i++)
 	{
-		if (m->suspect[i].job_id != 0 && m->suspect[i].database == database)
-			out[n++] = m->suspect[i];
+		if (m->crashed[i].job_id != 0 && m->crashed[i].database == database)
+			out[n++] = m->crashed[i];
 	}
 	return n;
 }
@@ -201,7 +201,7 @@ ujobs_crashmark_jobs(Oid database, UjobsCrashedJob *out, int max)
 void
 ujobs_crashmark_clear(Oid database, int64 job_id)
 {
-	UjobsCrashedJob *s = suspect_find(mark_map(), database, job_id);
+	UjobsCrashedJob *s = crashed_find(mark_map(), database, job_id);
 
 	if (s != NULL)
 		s->job_id = 0;
@@ -210,7 +210,7 @@ ujobs_crashmark_clear(Oid database, int64 job_id)
 void
 ujobs_crashmark_try(Oid database, int64 job_id)
 {
-	UjobsCrashedJob *s = suspect_find(mark_map(), database, job_id);
+	UjobsCrashedJob *s = crashed_find(mark_map(), database, job_id);
 
 	if (s != NULL)
 		s->on_probation = true;
@@ -219,7 +219,7 @@ ujobs_crashmark_try(Oid database, int64 job_id)
 void
 ujobs_crashmark_trust(Oid database, int64 job_id)
 {
-	UjobsCrashedJob *s = suspect_find(mark_map(), database, job_id);
+	UjobsCrashedJob *s = crashed_find(mark_map(), database, job_id);
 
 	if (s == NULL)
 		return;
@@ -230,7 +230,7 @@ ujobs_crashmark_trust(Oid database, int64 job_id)
 void
 ujobs_crashmark_keep(Oid database, int64 job_id)
 {
-	UjobsCrashedJob *s = suspect_find(mark_map(), database, job_id);
+	UjobsCrashedJob *s = crashed_find(mark_map(), database, job_id);
 
 	if (s == NULL)
 		return;
@@ -245,7 +245,7 @@ ujobs_crashmark_forget(Oid database)
 
 	for (int i = 0; m != NULL && i < UJOBS_MAX_CRASHED_JOBS; i++)
 	{
-		if (m->suspect[i].database == database)
-			m->suspect[i].job_id = 0;
+		if (m->crashed[i].database == database)
+			m->crashed[i].job_id = 0;
 	}
 }

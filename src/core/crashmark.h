@@ -3,7 +3,7 @@
  *
  * A small file mapped into memory, written without WAL and without fsync: a
  * crash of a process leaves it in the page cache.  After a crash of the
- * machine it is stale or gone, and no job was to blame.
+ * machine it is stale or gone, and no job was the cause.
  */
 #ifndef UJOBS_CORE_CRASHMARK_H
 #define UJOBS_CORE_CRASHMARK_H
@@ -25,7 +25,7 @@ typedef struct UjobsCrashedJob
 
 /*
  * Once after (re)start, with the shared memory still empty: turns the jobs
- * that were running into suspects.  Never raises; without the file it logs
+ * that were running into crashed jobs.  Never raises; without the file it logs
  * and the engine runs unmarked.
  */
 extern void ujobs_crashmark_recover(void);
@@ -39,7 +39,7 @@ extern void ujobs_crashmark_attach(void);
 /* This executor now runs the job (0: none).  A plain store, no system call. */
 extern void ujobs_crashmark_set(int slot, Oid database, int64 job_id);
 
-/* Copies the suspects of a database; returns their number. */
+/* Copies the crashed jobs of a database; returns their number. */
 extern int	ujobs_crashmark_jobs(Oid database, UjobsCrashedJob *out, int max);
 
 /* Its run with nothing beside it begins; has gone well for long enough. */
@@ -52,7 +52,7 @@ extern void ujobs_crashmark_keep(Oid database, int64 job_id);
 /* The database is gone. */
 extern void ujobs_crashmark_forget(Oid database);
 
-/* The suspect was dealt with: its attempt counted, or it ended well. */
+/* The crashed job was dealt with: its attempt counted, or it ended well. */
 extern void ujobs_crashmark_clear(Oid database, int64 job_id);
 
 #endif							/* UJOBS_CORE_CRASHMARK_H */

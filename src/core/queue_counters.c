@@ -169,7 +169,7 @@ at_subxact_event(SubXactEvent event, SubTransactionId mine, SubTransactionId par
 
 /* Room for one more; what a huge transaction needed is given back by the next one. */
 static void
-make_room(void)
+make_space(void)
 {
 	if (notes == NULL)
 	{
@@ -208,7 +208,7 @@ ujobs_queue_counter_note(const char *queue, UjobsQueueCounterOutcome outcome, co
 	Assert(IsTransactionState());
 	if (area == NULL)
 		return;
-	make_room();
+	make_space();
 	note = &notes[n_notes];
 	note->subid = GetCurrentSubTransactionId();
 	note->entry = entry_of(&area->counters, queue);

@@ -114,7 +114,7 @@ wake_waiters(UjobsArea *area)
  * is to be woken.
  */
 static bool
-push_awaited(UjobsArea *area)
+push_waited_for(UjobsArea *area)
 {
 	bool		any = n_finished == MAX_FINISHED;
 
@@ -146,7 +146,7 @@ publish_finished(UjobsArea *area)
 		return false;
 	}
 	wake_waiters(area);
-	return push_awaited(area);
+	return push_waited_for(area);
 }
 
 /* Lowers the relay's mark.  Who reads it clears it first and reads rows then. */

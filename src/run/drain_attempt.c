@@ -93,7 +93,7 @@ call_handler(Run *run)
 static Jsonb *
 call_command(Run *run)
 {
-	ujobs_step_run_wanted();
+	ujobs_step_run_request();
 	return NULL;
 }
 

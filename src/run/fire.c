@@ -43,7 +43,7 @@ typedef struct Shot
 typedef struct Shots
 {
 	int			n;
-	int			room;
+	int			space;
 	Shot	   *shot;
 } Shots;
 
@@ -52,13 +52,13 @@ typedef struct Shots
 static Shot *
 add_shot(Shots *shots)
 {
-	if (shots->n == shots->room)
+	if (shots->n == shots->space)
 	{
-		Size		size = sizeof(Shot) * Max(64, shots->room * 2);
+		Size		size = sizeof(Shot) * Max(64, shots->space * 2);
 
 		shots->shot = shots->shot ? repalloc_huge(shots->shot, size) :
 			MemoryContextAllocHuge(CurrentMemoryContext, size);
-		shots->room = Max(64, shots->room * 2);
+		shots->space = Max(64, shots->space * 2);
 	}
 	memset(&shots->shot[shots->n], 0, sizeof(Shot));
 	shots->shot[shots->n].number = shots->n;
@@ -175,7 +175,7 @@ aim(Shots *shots, UjobsPick *pick, const Shot *from, TimestampTz now)
 }
 
 /*
- * What the task itself is to blame for has a code of our own, and is raised
+ * What is the fault of the task itself has a code of our own, and is raised
  * where nothing is held: so no subtransaction is needed to go on with the next
  * task.  Everything else (a cancel, memory, a look-up that failed half-way)
  * ends the transaction.

@@ -57,11 +57,11 @@ at_xact_event(XactEvent event, void *arg)
 static void
 check_went_on(void)
 {
-	if (run.suspended != NULL || run.wanted.entry != NULL)
+	if (run.suspended != NULL || run.request.entry != NULL)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(SUSPENSION_SWALLOWED)),
 				 errmsg("the handler went on after it was suspended in step \"%s\"",
-						run.suspended != NULL ? run.suspended->name : run.wanted.entry->step.name),
+						run.suspended != NULL ? run.suspended->name : run.request.entry->step.name),
 				 errdetail("A suspension unwinds the handler as query_canceled (57014), which was caught."),
 				 errhint("Do not catch query_canceled around a step, or raise it again.")));
 	if (run.first_error != NULL)
@@ -211,9 +211,9 @@ want(UjobsStepEntry *entry, const char *command, Jsonb *args)
 {
 	MemoryContext old = MemoryContextSwitchTo(run.memory);
 
-	run.wanted.entry = entry;
-	run.wanted.command = pstrdup(command);
-	run.wanted.args = args != NULL ? DatumGetJsonbPCopy(JsonbPGetDatum(args)) : NULL;
+	run.request.entry = entry;
+	run.request.command = pstrdup(command);
+	run.request.args = args != NULL ? DatumGetJsonbPCopy(JsonbPGetDatum(args)) : NULL;
 	MemoryContextSwitchTo(old);
 	ereport(ERROR,
 			(errcode(ERRCODE_QUERY_CANCELED),
@@ -339,7 +339,7 @@ ujobs_step_note_error(void)
 
 	run.busy = run.committing = false;
 	ujobs_interrupt_stop_step();
-	if (run.job == NULL || run.first_error != NULL || run.suspended != NULL || run.wanted.entry != NULL)
+	if (run.job == NULL || run.first_error != NULL || run.suspended != NULL || run.request.entry != NULL)
 		return;
 	old = MemoryContextSwitchTo(run.memory);
 	run.first_error = CopyErrorData();
@@ -435,14 +435,14 @@ ujobs_step_settle(const UjobsJob *job, const ErrorData *error)
 bool
 ujobs_step_wants_command(const ErrorData *error)
 {
-	return run.job != NULL && run.wanted.entry != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED;
+	return run.job != NULL && run.request.entry != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED;
 }
 
 void
-ujobs_step_run_wanted(void)
+ujobs_step_run_request(void)
 {
-	UjobsStepWanted wanted = run.wanted;
+	UjobsStepRequest request = run.request;
 
-	run.wanted.entry = NULL;
-	(void) run_and_record(wanted.entry, wanted.command, wanted.args);
+	run.request.entry = NULL;
+	(void) run_and_record(request.entry, request.command, request.args);
 }

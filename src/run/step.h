@@ -49,7 +49,7 @@ extern void ujobs_step_settle(const UjobsJob *job, const ErrorData *error);
 
 /* Nested: the handler was unwound for a new command.  The next one runs it, in a subtransaction of the caller. */
 extern bool ujobs_step_wants_command(const ErrorData *error);
-extern void ujobs_step_run_wanted(void);
+extern void ujobs_step_run_request(void);
 
 /* ---- what a handler calls; each checks its place first ---- */
 

@@ -22,12 +22,12 @@ typedef struct UjobsStepEntry
 } UjobsStepEntry;
 
 /* Nested: what the handler was unwound for. */
-typedef struct UjobsStepWanted
+typedef struct UjobsStepRequest
 {
 	UjobsStepEntry *entry;		/* NULL: nothing */
 	char	   *command;
 	Jsonb	   *args;
-} UjobsStepWanted;
+} UjobsStepRequest;
 
 typedef struct UjobsStepRun
 {
@@ -49,7 +49,7 @@ typedef struct UjobsStepRun
 	bool		due;			/* its row is, or has been made so */
 	bool		unbalanced;		/* a ROLLBACK ended an open block */
 	UjobsStep  *suspended;			/* the attempt suspends in this step */
-	UjobsStepWanted wanted;
+	UjobsStepRequest request;
 	ErrorData  *first_error;
 } UjobsStepRun;
 

@@ -255,7 +255,7 @@ typedef struct Origin
 	bool		exists;
 	Oid			database;
 	bool		same_database;
-	bool		same_version;	/* still the row version that the home wrote: not restored */
+	bool		same_version;	/* still the row version that this database wrote: not restored */
 } Origin;
 
 static Origin
@@ -288,7 +288,7 @@ writing_xid(void)
 
 /* moved: brokers are to know this store by a name of its own. */
 static void
-write_home(bool stopped, bool moved)
+write_identity(bool stopped, bool moved)
 {
 	UjobsArgs	args = {0};
 
@@ -296,17 +296,17 @@ write_home(bool stopped, bool moved)
 	ujobs_query_bind(&args, writing_xid());
 	ujobs_query_bind(&args, BoolGetDatum(stopped));
 	ujobs_query_bind(&args, BoolGetDatum(moved));
-	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_WRITE_HOME), &args);
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_WRITE_IDENTITY), &args);
 }
 
 bool
-ujobs_control_start(Oid *old_home)
+ujobs_control_start(Oid *old_database)
 {
 	Origin		origin = read_origin();
 	bool		restored = origin.exists && !origin.same_version;
 
-	*old_home = restored || (origin.exists && !origin.same_database) ? origin.database : InvalidOid;
-	write_home(false, OidIsValid(*old_home));
+	*old_database = restored || (origin.exists && !origin.same_database) ? origin.database : InvalidOid;
+	write_identity(false, OidIsValid(*old_database));
 	if (restored)
 	{
 		/* A copy made inside the cluster keeps its role oids; a dump does not. */
@@ -324,11 +324,11 @@ ujobs_control_stop(void)
 
 	if (!origin.exists || (origin.same_database && origin.same_version))
 	{
-		write_home(true, false);
+		write_identity(true, false);
 		return;
 	}
 
-	/* In a strange home it stays strange, in the way it was. */
+	/* In another database it stays so, in the way it was. */
 	if (origin.same_version)
 		ujobs_query_bind(&args, writing_xid());
 	else

@@ -101,12 +101,12 @@ extern bool ujobs_control_set_queue(const char *queue, const UjobsQueueLimits *l
 extern int64 ujobs_control_purge(TimestampTz cutoff, const char *queue);
 
 /*
- * start_workers: the engine may run, and this database is the store's home.
+ * start_workers: the engine may run, and this database is the one in which the store is at work.
  * When the store came here by dump and restore, roles are found again by
- * their names; true in that case (the definitions changed).  old_home: the
+ * their names; true in that case (the definitions changed).  old_database: the
  * database it came from by restore or copy, or InvalidOid.
  */
-extern bool ujobs_control_start(Oid *old_home);
+extern bool ujobs_control_start(Oid *old_database);
 
 /* stop_workers: remembered until start_workers. */
 extern void ujobs_control_stop(void);

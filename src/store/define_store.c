@@ -194,7 +194,7 @@ record_running(const UjobsCancelAll *cancel, int64 id)
 
 /* One string at a time: there may be millions. */
 static void
-tally_cancelled(const UjobsResult *r, uint64 row)
+count_cancelled(const UjobsResult *r, uint64 row)
 {
 	char	   *queue = ujobs_query_result_text(r, row, 1, CurrentMemoryContext);
 
@@ -232,7 +232,7 @@ ujobs_define_cancel_all(UjobsIdentity *identity, const UjobsCancelAll *cancel)
 	for (uint64 i = 0; i < r.rows; i++)
 	{
 		ids[i] = DatumGetInt64(ujobs_query_result_datum(&r, i, 0));
-		tally_cancelled(&r, i);
+		count_cancelled(&r, i);
 	}
 	for (uint64 i = 0; i < r.rows; i++)
 	{

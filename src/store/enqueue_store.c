@@ -373,7 +373,7 @@ bind_items(UjobsArgs *args, UjobsEnqueueItem **items, int n)
 
 /*
  * Inserts the items, which are in order of their keys and have ids.  Those
- * whose key is taken are returned in `taken`, which has room for all of them.
+ * whose key is taken are returned in `taken`, which has space for all of them.
  */
 static int
 insert_chunk(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n,

@@ -164,7 +164,7 @@ keep_rows(Relation job_table, const UjobsFinish *finish, int n, TimestampTz now)
 }
 
 int
-ujobs_job_awaited(const int64 *ids, int n, bool *waited_for)
+ujobs_job_waited_for(const int64 *ids, int n, bool *waited_for)
 {
 	UjobsArgs	args = {0};
 	Datum	   *values = palloc(n * sizeof(Datum));
@@ -174,7 +174,7 @@ ujobs_job_awaited(const int64 *ids, int n, bool *waited_for)
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(ids[i]);
 	ujobs_query_bind_array(&args, INT8OID, values, NULL, n);
-	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_JOB_AWAITED), &args);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_JOB_WAITED_FOR), &args);
 	memset(waited_for, 0, n * sizeof(bool));
 	for (uint64 row = 0; row < result.rows; row++)
 	{
@@ -195,7 +195,7 @@ ujobs_job_awaited(const int64 *ids, int n, bool *waited_for)
 
 /* They keep no history, but one that is waited for must have an outcome for a while. */
 static void
-keep_awaited(Relation table, const UjobsFinish *finish, int n, TimestampTz now)
+keep_waited_for(Relation table, const UjobsFinish *finish, int n, TimestampTz now)
 {
 	UjobsIdentity identity;
 	UjobsFinish *kept = palloc(n * sizeof(UjobsFinish));
@@ -206,7 +206,7 @@ keep_awaited(Relation table, const UjobsFinish *finish, int n, TimestampTz now)
 	for (int i = 0; i < n; i++)
 		ids[i] = finish[i].job->id;
 	ujobs_identity_enter(&identity);
-	(void) ujobs_job_awaited(ids, n, waited_for);
+	(void) ujobs_job_waited_for(ids, n, waited_for);
 	ujobs_identity_leave(&identity);
 	for (int i = 0; i < n; i++)
 	{
@@ -228,7 +228,7 @@ move_rows(const UjobsFinish *finish, int n, TimestampTz now)
 	if (ours && finish[0].retention > 0)
 		keep_rows(table, finish, n, now);
 	else if (ours)
-		keep_awaited(table, finish, n, now);
+		keep_waited_for(table, finish, n, now);
 	ujobs_table_close(table);
 	return ours;
 }
@@ -278,12 +278,12 @@ settle_live(const UjobsJob *job, const UjobsVerdict *verdict)
 
 /* No history is kept of it, unless it is waited for, for its outcome. */
 static void
-forget_unless_awaited(int64 id, int16 slot)
+forget_unless_waited_for(int64 id, int16 slot)
 {
 	UjobsArgs	args = {0};
 	bool		waited_for;
 
-	if (ujobs_job_awaited(&id, 1, &waited_for) > 0)
+	if (ujobs_job_waited_for(&id, 1, &waited_for) > 0)
 		return;
 	ujobs_query_bind(&args, Int64GetDatum(id));
 	(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot), &args);
@@ -313,13 +313,13 @@ settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 	if (ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_JOB_END, slot), &args).rows != 1)
 		return false;
 	if (!keep)
-		forget_unless_awaited(job->id, slot);
+		forget_unless_waited_for(job->id, slot);
 	return true;
 }
 
 /* A suspended job made no attempt. */
 static void
-tally_verdict(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
+count_verdict(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 {
 	UjobsQueueCounterTimes times = {.due_at = job->due_at, .started_at = verdict->started_at, .ended_at = now};
 
@@ -340,6 +340,6 @@ ujobs_job_settle(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz n
 	Assert(live || verdict->outcome == UJOBS_OUTCOME_DEAD || verdict->outcome == UJOBS_OUTCOME_CANCELLED);
 	if (!(live ? settle_live(job, verdict) : settle_ended(job, verdict, now)))
 		return false;
-	tally_verdict(job, verdict, now);
+	count_verdict(job, verdict, now);
 	return true;
 }

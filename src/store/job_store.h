@@ -80,7 +80,7 @@ extern bool ujobs_job_settle(const UjobsJob *job, const UjobsVerdict *verdict, T
  */
 #define UJOBS_WAITED_FOR_RETENTION (INT64CONST(3600) * USECS_PER_SEC)
 
-extern int	ujobs_job_awaited(const int64 *ids, int n, bool *waited_for);
+extern int	ujobs_job_waited_for(const int64 *ids, int n, bool *waited_for);
 
 /* The retention that applies to a finished job of this definition, in us. */
 extern int64 ujobs_job_retention(const UjobsDefinition *definition, UjobsOutcomeKind outcome);

@@ -52,7 +52,7 @@ extern int	ujobs_relay_read(const UjobsRelayRead *read, UjobsRelayRow **rows);
 
 /*
  * The first row of each of these keys, if it is due; not ready are those that
- * the budget has no room for.  after and max are not looked at.
+ * the budget has no space for.  after and max are not looked at.
  */
 extern int	ujobs_relay_read_keys(const UjobsRelayRead *read, const char *const *keys, int n, UjobsRelayRow **rows);
 
@@ -60,6 +60,6 @@ extern int	ujobs_relay_read_keys(const UjobsRelayRead *read, const char *const *
  * How many more jobs the queue could use, given that so many may be ready; 0
  * when it is paused.
  */
-extern int64 ujobs_relay_room(const char *queue, int64 max, TimestampTz now);
+extern int64 ujobs_relay_space(const char *queue, int64 max, TimestampTz now);
 
 #endif							/* UJOBS_STORE_RELAY_STORE_H */

@@ -3,7 +3,7 @@
  *
  * It holds the database's oid and the transaction that inserted it.  Restored
  * from a dump it has another xmin; a database made by CREATE DATABASE
- * TEMPLATE has another oid; pg_upgrade keeps both.  In a strange home the
+ * TEMPLATE has another oid; pg_upgrade keeps both.  In another database the
  * jobs are those of another database: nothing starts until start_workers accepts.
  *
  * The row is written with the first job definition, not by the engine: in a
@@ -33,13 +33,13 @@ ujobs_store_identity_check(void)
 {
 	UjobsIdentity identity;
 	UjobsResult result;
-	UjobsStoreIdentity	home;
+	UjobsStoreIdentity found;
 
 	ujobs_identity_enter(&identity);
-	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_HOME_READ), NULL);
-	home = result.rows > 0 ? decode(&result) : UJOBS_STORE_NEW;
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_STORE_IDENTITY_READ), NULL);
+	found = result.rows > 0 ? decode(&result) : UJOBS_STORE_NEW;
 	ujobs_identity_leave(&identity);
-	return home;
+	return found;
 }
 
 /*
@@ -53,7 +53,7 @@ ujobs_store_identity_settle(void)
 
 	ujobs_query_bind(&args, ObjectIdGetDatum(MyDatabaseId));
 	ujobs_query_bind(&args, FullTransactionIdGetDatum(GetCurrentFullTransactionId()));
-	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_HOME_WRITE), &args);
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_STORE_IDENTITY_WRITE), &args);
 }
 
 char *
@@ -64,7 +64,7 @@ ujobs_store_identity_uuid(void)
 	char	   *uuid = NULL;
 
 	ujobs_identity_enter(&identity);
-	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_HOME_UUID), NULL);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_STORE_IDENTITY_UUID), NULL);
 	if (result.rows > 0)
 		uuid = ujobs_query_result_text(&result, 0, 0, identity.caller);
 	ujobs_identity_leave(&identity);

@@ -36,8 +36,8 @@
 
 #define LOOK_MS 30000			/* for databases that nothing announced */
 #define MAX_FAILURES 6
-#define ROOM_US 500000			/* until an executor has left, perhaps */
-#define NO_ROOM_US 5000000
+#define CAPACITY_US 500000			/* until an executor has left, perhaps */
+#define NO_CAPACITY_US 5000000
 
 typedef struct Known
 {
@@ -145,43 +145,43 @@ complain(void)
 }
 
 /*
- * A known engine is started when it has room; those that lack it one at a
+ * A known engine is started when it has capacity; those that lack it one at a
  * time.  Whether an unknown database needs any is known when it was probed.
  */
 static bool
-has_room(Known *k, const UjobsEngine *engine)
+has_capacity(Known *k, const UjobsEngine *engine)
 {
 	static TimestampTz last_one = 0;
 	TimestampTz now = GetCurrentTimestamp();
-	UjobsCapacity	room;
+	UjobsCapacity	capacity;
 
-	k->not_before = now + ROOM_US;
-	if (engine->no_worker && now - last_one < ROOM_US)
+	k->not_before = now + CAPACITY_US;
+	if (engine->no_worker && now - last_one < CAPACITY_US)
 		return false;
-	room = ujobs_capacity_ask(UJOBS_CAPACITY_ENGINE - (engine->scheduler_pid != 0 ? 1 : 0));
-	if (room == UJOBS_CAPACITY_NONE)
+	capacity = ujobs_capacity_ask(UJOBS_CAPACITY_ENGINE - (engine->scheduler_pid != 0 ? 1 : 0));
+	if (capacity == UJOBS_CAPACITY_NONE)
 	{
 		if (!engine->no_worker)
 			complain();			/* else its dispatcher did */
-		k->not_before = now + NO_ROOM_US;
+		k->not_before = now + NO_CAPACITY_US;
 	}
-	else if (room == UJOBS_CAPACITY_THERE)
+	else if (capacity == UJOBS_CAPACITY_THERE)
 	{
 		last_one = now;
 		complained &= !engine->no_worker;
 	}
-	return room == UJOBS_CAPACITY_THERE;
+	return capacity == UJOBS_CAPACITY_THERE;
 }
 
 static bool
 start_dispatcher(Known *k, UjobsEngine *engine, TimestampTz now)
 {
-	bool		started = engine == NULL || has_room(k, engine);
+	bool		started = engine == NULL || has_capacity(k, engine);
 
 	if (started && !ujobs_spawn_dispatcher(k->database, InvalidFullTransactionId, false))
 	{
 		started = false;
-		k->not_before = now + (ujobs_capacity_ask(1) == UJOBS_CAPACITY_NONE ? NO_ROOM_US : ROOM_US);
+		k->not_before = now + (ujobs_capacity_ask(1) == UJOBS_CAPACITY_NONE ? NO_CAPACITY_US : CAPACITY_US);
 		complain();
 	}
 	if (!started)

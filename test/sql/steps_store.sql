@@ -61,7 +61,7 @@ select ujobs.cancel(:a) ->> 'state' as state, steps_store.left(:a), steps_store.
 select ujobs.inspect_job(:a) -> 'steps' = steps as same from trace;
 select count(*) as differ from ((table shown except select * from ujobs.steps where job_id = :a) union all (select * from ujobs.steps where job_id = :a except table shown)) d;
 
--- Retried: unfolded to the same rows, every step kept; the wait stays one.
+-- Retried: restored to the same rows, every step kept; the wait stays one.
 select t ->> 'state' as state, t ->> 'attempt' as attempt, t -> 'steps' = steps as same from ujobs.retry(:a) t, trace;
 select count(*) as differ from ((table before except select * from test_store.job_step where job_id = :a) union all (select * from test_store.job_step where job_id = :a except table before)) d;
 select events_since from test_store.job where id = :a;

@@ -1,4 +1,4 @@
-# A handler that crashes the server is counted, tried alone and buried; others
+# A handler that crashes the server is counted, run alone and given up; others
 # run; and no process of the engine is missed for long when it is terminated.
 use strict;
 use warnings;
@@ -44,7 +44,7 @@ foreach my $name (qw(killed segfault))
 	is(run_job($node, 'quick', input => '{"n": 0}'), 'done 1', 'other jobs run');
 }
 
-# With others: the slow ones are suspects too, and lose nothing.
+# With others: the slow ones were in flight too, and lose nothing.
 $sql->(q{alter system set ujobs.synchronous_commit = 'off'});
 $sql->('select pg_reload_conf()');
 my $before = $crashes->();
@@ -61,7 +61,7 @@ wait_until_sql($node, q{select count(*) = 2 from ujobs.jobs where name = 'slow' 
 pass('others run again');
 $node->safe_psql('postgres', "select ujobs.cancel($_)") foreach @slow;
 
-# An immediate stop blames nobody.
+# An immediate stop counts no attempt.
 $id = $enqueue->('slow');
 wait_until_sql($node, "select state = 'running' from ujobs.jobs where id = $id");
 $node->stop('immediate');
@@ -71,7 +71,7 @@ pass('after an immediate stop the job runs again, its first attempt');
 wait_until_engine($node);
 $sql->(q{select id from ujobs.enqueue('quick', '{"n": 9}')});
 wait_until_sql($node, q{select count(*) = 1 from ran where name = 'quick 9'});
-pass('a suspect that runs for long does not hold up others for ever');
+pass('a job on probation that runs for long does not hold up others for ever');
 $sql->("select ujobs.cancel($id)");
 
 # ---- terminated processes ----
@@ -119,10 +119,10 @@ is(run_job($node, 'self_cancel'), 'dead 1 UJ022 57014', 'a handler that cancels 
 # ---- and itself ----
 
 my $executors = $sql->(q{select pid from ujobs.workers where kind = 'executor'});
-is(run_job($node, 'suicide'), 'dead 1 UJ022 57P01', 'a handler that terminates its executor again and again is blamed');
+is(run_job($node, 'suicide'), 'dead 1 UJ022 57P01', 'a handler that terminates its executor again and again is given up');
 is(run_job($node, 'quick', input => '{"n": 1}'), 'done 1', 'others go on');
 
-# Idle executors that are terminated or cancelled blame nobody.
+# Idle executors that are terminated or cancelled count no attempt.
 $sql->(q{select pg_cancel_backend(pid) from ujobs.workers where kind = 'executor'});
 is(run_job($node, 'quick', input => '{"n": 2}'), 'done 1', 'an idle executor is cancelled without harm');
 $sql->(q{select pg_terminate_backend(pid) from ujobs.workers where kind = 'executor'});

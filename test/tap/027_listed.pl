@@ -96,7 +96,7 @@ unlike($late->safe_psql('postgres', "select ujobs.why($id) ->> 'reason'"), qr/re
 $late->psql('postgres', 'select ujobs.start_workers()', stderr => \$err);
 is($err, '', 'who starts an engine at home is not warned');
 $late->psql('copy', 'select ujobs.start_workers()', stderr => \$err);
-like($err, qr/WARNING:.*jobs of another database.*OID $home\b/s, 'who accepts another home is');
+like($err, qr/WARNING:.*jobs of another database.*OID $home\b/s, 'who accepts another database is');
 is(job_end($late, $id, database => 'copy'), 'done 1', 'its job runs there');
 $late->psql('copy', 'select ujobs.start_workers()', stderr => \$err);
 is($err, '', 'once is enough');

@@ -152,7 +152,7 @@ my $begin = time;
 $node->safe_psql('postgres', join('', map { "select ujobs.publish('r', 'down', '$_', key => 'k$_');\n" } 1 .. 200));
 cmp_ok(time - $begin, '<', 10, 'nobody who publishes waits for it');
 wait_until_sql($node, q{select last_error is not null from ujobs.sinks where name = 'r'});
-is($sql->(q{select sum(attempts) from ujobs.outbox where topic = 'down'}), '0', 'no message is to blame');
+is($sql->(q{select sum(attempts) from ujobs.outbox where topic = 'down'}), '0', 'no message is at fault');
 redis_again($redis);
 all_delivered();
 is(redis_cli($redis, 'xlen', 'down'), '200', 'all of them arrive');

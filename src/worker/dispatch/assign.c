@@ -55,11 +55,11 @@ ujobs_assign_adopt(void)
 void
 ujobs_assign_examine_crash(void)
 {
-	UjobsCrashedJob suspect[UJOBS_MAX_CRASHED_JOBS];
-	int			n = ujobs_crashmark_jobs(MyDatabaseId, suspect, UJOBS_MAX_CRASHED_JOBS);
+	UjobsCrashedJob crashed[UJOBS_MAX_CRASHED_JOBS];
+	int			n = ujobs_crashmark_jobs(MyDatabaseId, crashed, UJOBS_MAX_CRASHED_JOBS);
 
 	for (int i = 0; i < n; i++)
-		ujobs_crash_guard_examine(&suspect[i], ujobs_outstanding_has(suspect[i].job_id));
+		ujobs_crash_guard_examine(&crashed[i], ujobs_outstanding_has(crashed[i].job_id));
 }
 
 /* ---- news ---- */

@@ -84,30 +84,30 @@ fetch(int64 id)
 }
 
 void
-ujobs_crash_guard_examine(const UjobsCrashedJob *suspect, bool running)
+ujobs_crash_guard_examine(const UjobsCrashedJob *crashed, bool running)
 {
-	bool		is_cause = suspect->alone || suspect->crashes > (suspect->was_trusted ? 2 : 1);
+	bool		is_cause = crashed->alone || crashed->crashes > (crashed->was_trusted ? 2 : 1);
 	UjobsJob   *job;
 	bool		again;
 
-	if (suspect->trusted || running)
+	if (crashed->trusted || running)
 	{
 		ujobs_crash_guard_adopt();
 		return;					/* it was not this one, or its probation began before this process did */
 	}
 	ujobs_worker_begin();
-	job = fetch(suspect->job_id);
+	job = fetch(crashed->job_id);
 	again = job != NULL && (!is_cause || count_attempt(job));
 	if (again)
 		add_job(job);
 	ujobs_worker_commit();
 	if (!again)
-		ujobs_crashmark_clear(MyDatabaseId, suspect->job_id);
+		ujobs_crashmark_clear(MyDatabaseId, crashed->job_id);
 	else if (is_cause)
-		ujobs_crashmark_keep(MyDatabaseId, suspect->job_id);
+		ujobs_crashmark_keep(MyDatabaseId, crashed->job_id);
 	if (job != NULL && is_cause)
 		ereport(LOG, (errmsg("job " INT64_FORMAT " was running when the server crashed: its attempt counts",
-							 suspect->job_id)));
+							 crashed->job_id)));
 }
 
 /* ---- those that wait ---- */

@@ -20,7 +20,7 @@
  * At the start, for each job of the crash marker: decides whether it goes on
  * probation, and whether its attempt counts.  running: an executor has it.
  */
-extern void ujobs_crash_guard_examine(const UjobsCrashedJob *suspect, bool running);
+extern void ujobs_crash_guard_examine(const UjobsCrashedJob *crashed, bool running);
 
 /* Jobs that do not wait for a probation here, but are marked: a former dispatcher's. */
 extern void ujobs_crash_guard_adopt(void);

@@ -105,17 +105,17 @@ extension_is_here(void)
 }
 
 static void
-look_at_home(void)
+check_identity(void)
 {
-	UjobsStoreIdentity	home;
+	UjobsStoreIdentity	identity;
 
 	ujobs_worker_begin();
-	home = ujobs_store_identity_check();
+	identity = ujobs_store_identity_check();
 	ujobs_worker_commit();
-	unsettled = home == UJOBS_STORE_NEW;
-	if (home == UJOBS_STORE_STOPPED)
+	unsettled = identity == UJOBS_STORE_NEW;
+	if (identity == UJOBS_STORE_STOPPED)
 		leave(UJOBS_ENGINE_STOPPED);
-	if (home != UJOBS_STORE_STRANGE)
+	if (identity != UJOBS_STORE_STRANGE)
 		return;
 	ereport(LOG,
 			(errmsg("ujobs is paused in database \"%s\": its jobs were restored or copied from another database",
@@ -295,10 +295,10 @@ one_round(void)
  * touch nothing until the origin row says whose they are.
  */
 static TimestampTz
-await_home(void)
+await_identity(void)
 {
 	leave_without_extension();
-	look_at_home();
+	check_identity();
 	return unsettled ? GetCurrentTimestamp() + (int64) ujobs_guc_poll_interval * 1000 : 0;
 }
 
@@ -306,9 +306,9 @@ await_home(void)
 
 /* Was start_workers called meanwhile, or the database put back into the list? */
 static bool
-is_wanted_again(UjobsEngineState after)
+may_go_on(UjobsEngineState after)
 {
-	UjobsStoreIdentity	home;
+	UjobsStoreIdentity	identity;
 
 	take_hints(GetCurrentTimestamp());
 	if (after == UJOBS_ENGINE_DOWN)
@@ -317,9 +317,9 @@ is_wanted_again(UjobsEngineState after)
 		return false;
 	config_changed = false;
 	ujobs_worker_begin();
-	home = ujobs_store_identity_check();
+	identity = ujobs_store_identity_check();
 	ujobs_worker_commit();
-	return home == UJOBS_STORE_OWN;
+	return identity == UJOBS_STORE_OWN;
 }
 
 /*
@@ -345,7 +345,7 @@ drain_and_leave(UjobsEngineState after)
 		}
 		ujobs_worker_wait(terminated ? 100 : Min(ujobs_worker_ms_until(deadline), 1000));
 		ujobs_assign_look_at_executors(GetCurrentTimestamp());
-		if (is_wanted_again(after))
+		if (may_go_on(after))
 		{
 			dirty = true;
 			ujobs_engine_set_state(engine, UJOBS_ENGINE_RUNNING);
@@ -359,13 +359,13 @@ drain_and_leave(UjobsEngineState after)
 static void
 follow_config(void)
 {
-	UjobsStoreIdentity	home;
+	UjobsStoreIdentity	identity;
 
 	config_changed = false;
 	ujobs_worker_begin();
-	home = ujobs_store_identity_check();
+	identity = ujobs_store_identity_check();
 	ujobs_worker_commit();
-	if (home == UJOBS_STORE_STOPPED)
+	if (identity == UJOBS_STORE_STOPPED)
 		drain_and_leave(UJOBS_ENGINE_STOPPED);
 }
 
@@ -397,7 +397,7 @@ start_process(Oid database)
 		proc_exit(0);
 	}
 	take_engine();
-	look_at_home();
+	check_identity();
 	loop_memory = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
 	ujobs_assign_init(ujobs_engine_create_area());
 	pg_atomic_fetch_add_u64(&engine->starts, 1);
@@ -450,7 +450,7 @@ ujobs_dispatcher_main(Datum arg)
 		if (config_changed)
 			follow_config();
 		if (unsettled)
-			next = await_home();
+			next = await_identity();
 		else
 		{
 			TimestampTz relay_at;

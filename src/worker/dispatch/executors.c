@@ -390,12 +390,12 @@ ujobs_executor_look(int index, UjobsReturns *returns, TimestampTz now)
 
 /* ---- processes ---- */
 
-/* The tickets in its ring that it has not finished with; true when one is of a crash suspect. */
+/* The tickets in its ring that it has not finished with; true when one is of a crash crashed job. */
 static bool
 adopt_tickets(int index, const UjobsSlot *slot)
 {
 	UjobsExecutor *executor = &executors[index];
-	bool		any_suspect = false;
+	bool		any_crashed = false;
 
 	executor->head = executor->tail = (uint32) slot->taken; /* as in the ring */
 	for (uint32 at = (uint32) slot->taken; at != slot->tail; at++)
@@ -405,16 +405,16 @@ adopt_tickets(int index, const UjobsSlot *slot)
 		ticket.flags &= ~UJOBS_TICKET_RATED;	/* it was counted in another memory */
 		executor->ticket[executor->tail++ % UJOBS_RING_SIZE] = ticket;
 		change_units(executor, &ticket, take_unit);
-		any_suspect |= (ticket.flags & UJOBS_TICKET_PROBATION) != 0;
+		any_crashed |= (ticket.flags & UJOBS_TICKET_PROBATION) != 0;
 		ujobs_outstanding_add(ticket.id, NULL, (UjobsHeapItem) {ticket.id, 0, 0});
 	}
-	return any_suspect;
+	return any_crashed;
 }
 
 bool
 ujobs_executor_adopt(void)
 {
-	bool		any_suspect = false;
+	bool		any_crashed = false;
 
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
@@ -431,9 +431,9 @@ ujobs_executor_adopt(void)
 		executor->done = slot.taken;
 		executor->worked = slot.work_us;
 		executor->synced = GetCurrentTimestamp();
-		any_suspect |= adopt_tickets(i, &slot);
+		any_crashed |= adopt_tickets(i, &slot);
 	}
-	return any_suspect;
+	return any_crashed;
 }
 
 static bool

@@ -104,7 +104,7 @@ extern void ujobs_executor_recount(void);
 
 /* ---- processes ---- */
 
-/* Takes over executors that outlived a former dispatcher.  True: one of them has a crash suspect. */
+/* Takes over executors that outlived a former dispatcher.  True: one of them has a crash crashed job. */
 extern bool ujobs_executor_adopt(void);
 
 /* Reads what it finished, whether its process began or ended. */

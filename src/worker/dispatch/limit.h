@@ -43,7 +43,7 @@ typedef struct UjobsCap
 	int			limit;			/* 0 = none */
 	int			executors;			/* executors that hold tickets of it; counted only with a limit */
 	int			outside;		/* jobs that programs outside hold */
-	int			users;			/* parties and lanes that point here */
+	int			users;			/* tenant queues and lanes that point here */
 
 	/* Queues: what each tenant there may. */
 	int			per_tenant;
@@ -53,7 +53,7 @@ typedef struct UjobsCap
 	struct UjobsCap *queue;
 	uint64		served;			/* the number of the last time it was served */
 	UjobsRate	rate;
-	dlist_head	waiting;		/* its parties that are over it */
+	dlist_head	waiting;		/* its tenant queues that are over it */
 	dlist_node	freed_node;
 	bool		freed;			/* they may try again */
 	pairingheap_node watch_node;
@@ -137,10 +137,10 @@ extern void ujobs_limit_rate_back(const UjobsTicket *ticket);
 
 /* ---- who waits for a tenant's unit or rate ---- */
 
-/* Its parties wait: tell when its rate allows more. */
+/* Its tenant queues wait: tell when its rate allows more. */
 extern void ujobs_limit_watch_rate(UjobsCap *cap, TimestampTz now);
 
-/* The next tenant with room again whose parties wait, or NULL. */
+/* The next tenant below its limit again whose tenant queues wait, or NULL. */
 extern UjobsCap *ujobs_limit_next_freed(TimestampTz now);
 
 /* When a rate allows more, or DT_NOEND. */

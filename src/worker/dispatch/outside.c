@@ -368,7 +368,7 @@ ujobs_outside_rescan(UjobsReturns *returns)
 void
 ujobs_outside_begin_round(void)
 {
-	first_unheard = pg_atomic_read_u64(&area->claims.next_turn);
+	first_unheard = pg_atomic_read_u64(&area->claims.next_number);
 	pg_memory_barrier();
 }
 
@@ -399,8 +399,8 @@ ujobs_outside_asking(int *places)
 	{
 		const UjobsClaim *claim = &area->claims.claim[i];
 
-		if (claim->state == UJOBS_CLAIM_ASKED && claim->turn < first_unheard)
-			asking[n++] = (Asking) {i, claim->turn};
+		if (claim->state == UJOBS_CLAIM_ASKED && claim->number < first_unheard)
+			asking[n++] = (Asking) {i, claim->number};
 	}
 	qsort(asking, n, sizeof(Asking), by_number);
 	for (int i = 0; i < n; i++)

@@ -166,7 +166,7 @@ read_capacity(void *arg)
 {
 	UjobsQueueConsumer *consumer = arg;
 
-	consumer->capacity = ujobs_relay_room(consumer->connection.queue, MOST_READY, GetCurrentTimestamp());
+	consumer->capacity = ujobs_relay_space(consumer->connection.queue, MOST_READY, GetCurrentTimestamp());
 }
 
 static void

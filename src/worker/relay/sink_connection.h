@@ -64,7 +64,7 @@ typedef struct UjobsSinkConnection
 /* The pipe by which all threads of this process wake it; opened at the first call. */
 extern UjobsWakePipe *ujobs_sink_connection_wake_pipe(void);
 
-/* Needs a transaction; home is the uuid of this store. */
+/* Needs a transaction; store_id is the uuid of this store. */
 extern UjobsRelaySink *ujobs_sink_connection_make_sink(const UjobsSink *row, const char *store_id);
 
 /*
