@@ -18,7 +18,7 @@ create table ujobs_internal.sink_secret (
     secret jsonb not null
 );
 
--- How a sink stands, as the relay last saw it.  last_error is NULL while it can
+-- The state of a sink, as the relay last saw it.  last_error is NULL while it can
 -- be reached.  A table of its own, so that a session that defines a sink does not wait for
 -- the relay, or the relay for him.
 create table ujobs_internal.sink_status (

@@ -50,7 +50,7 @@ create function ujobs_internal.step_word(status "char") returns text
     language sql immutable strict parallel safe
     return case status when 'c' then 'completed' when 's' then 'sleeping' when 'w' then 'waiting' when 'f' then 'failed' end;
 
--- May the outputs of a job's steps stand in one JSON value?
+-- May the outputs of a job's steps be in one JSON value?
 create function ujobs_internal.steps_fit(job bigint) returns boolean
     language sql stable parallel safe
 begin atomic

@@ -21,7 +21,7 @@
 
 #define US_PER_MS INT64CONST(1000)
 
-/* Where the shared options stand, counted from idempotency_key. */
+/* The place of the shared options, counted from idempotency_key. */
 enum
 {
 	ARG_KEY,

@@ -51,7 +51,7 @@ extern int	ujobs_activity_units_of_database(void);
 /* The instant before which the tenant's rate in the queue allows nothing more, or 0. */
 extern TimestampTz ujobs_activity_rate_until(uint32 queue_hash, uint64 tenant_hash);
 
-/* How the engine of this database stands, and whether it lacks a worker slot. */
+/* The state of the engine of this database, and whether it lacks a worker slot. */
 extern UjobsEngineState ujobs_activity_engine(bool *no_worker);
 
 /* Executors in use in the whole cluster; idle: those of this database without a job. */

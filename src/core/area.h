@@ -196,7 +196,7 @@ typedef struct UjobsWaiter
 } UjobsWaiter;
 
 /*
- * How a limit of which units are held stands, for ujobs.why: why a job
+ * The state of a limit of which units are held, for ujobs.why: why a job
  * waits: as many as tenants whose jobs the dispatcher knows.  The dispatcher
  * alone writes; readers take a glance without a lock.
  */

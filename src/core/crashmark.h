@@ -32,7 +32,7 @@ extern void ujobs_crashmark_recover(void);
 
 /*
  * Maps the file, unless it is or cannot be: what follows then neither logs
- * nor allocates, and may stand under a spinlock.
+ * nor allocates.
  */
 extern void ujobs_crashmark_attach(void);
 

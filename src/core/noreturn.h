@@ -1,5 +1,5 @@
 /*
- * noreturn.h: pg_noreturn, which stands before a declaration since 18.
+ * noreturn.h: pg_noreturn, which is written before a declaration since 18.
  */
 #ifndef UJOBS_CORE_NORETURN_H
 #define UJOBS_CORE_NORETURN_H

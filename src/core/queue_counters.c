@@ -82,7 +82,7 @@ entry_make(UjobsQueueCounterTable *t, uint32 hash, const char *queue)
 	return i;
 }
 
-/* A queue that has the name of the others' entry would make one sample stand there twice. */
+/* A queue that has the name of the others' entry would make one sample appear twice. */
 static bool
 has_own_entry(const char *queue)
 {

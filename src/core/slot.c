@@ -60,7 +60,7 @@ assign(UjobsSlot *slot, Oid database, Oid role, TimestampTz now)
 	slot->job_id = slot->cancel_id = 0;
 	slot->cancel_sent = false;
 	if (!is_kept(slot, now))
-		slot->heir_until = 0;	/* an heir's claim stands until it is alive: its process may have to be tried again */
+		slot->heir_until = 0;	/* an heir's claim is kept until it is alive: its process may have to be tried again */
 	slot->since = now;
 	SpinLockRelease(&slot->mutex);
 	pg_atomic_write_u64(&slot->memory, 0);

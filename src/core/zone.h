@@ -14,7 +14,7 @@
 /* Lives as long as the process. */
 typedef pg_tz UjobsZone;
 
-/* Clocks stand at UTC + offset before the instant `until` (PG_INT64_MAX: for ever). */
+/* Clocks show UTC + offset before the instant `until` (PG_INT64_MAX: for ever). */
 typedef struct UjobsSpan
 {
 	int32		offset;			/* seconds east of Greenwich */

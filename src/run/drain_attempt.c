@@ -1,14 +1,14 @@
 /*
  * drain_attempt.c: steps 4 to 8 of the walk inside a client's transaction.
  *
- * A subtransaction stands for the executor's transaction: the handler's
+ * A subtransaction takes the place of the executor's transaction: the handler's
  * effects and the completion are one, or an error undoes both and the verdict
  * is written around them.  What is called, decided and written is the same
  * code that executors use.
  *
  * A step's command cannot be committed here, and an attempt that suspends or
  * fails is undone.  So a durable handler that reaches a new command is unwound,
- * the command runs in a subtransaction of its own, which stands whatever
+ * the command runs in a subtransaction of its own, which is kept whatever
  * becomes of the attempt, and the handler starts again.
  */
 #include "postgres.h"

@@ -32,6 +32,7 @@ load(const UjobsJob *job, const char *name)
 	Steps		steps = {0};
 	ListCell   *lc;
 
+	Assert(IsTransactionState());
 	ujobs_step_memory_check_name(name);
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetLatestSnapshot());

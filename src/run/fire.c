@@ -3,7 +3,7 @@
  *
  * For each pick: which occurrences fire (model/task.c), and as which jobs
  * with which keys.  What is wrong with a task is found here, before anything
- * is written, so that a broken one stands alone.  Then one statement moves all
+ * is written, so that a broken one does not fail the others.  Then one statement moves all
  * watermarks and says whose turn it was, and the jobs of those go in, those
  * alike in one statement.
  *
@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
@@ -328,6 +329,7 @@ ujobs_fire_picks(UjobsPick *picks, int n, TimestampTz now)
 {
 	Shots		shots = {0};
 
+	Assert(IsTransactionState());
 	for (int i = 0; i < n; i++)
 		try_aim(&shots, &picks[i], i, now);
 	advance(picks, n, now);

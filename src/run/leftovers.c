@@ -59,6 +59,7 @@ ujobs_leftovers_remove(const List *before)
 	ObjectAddresses *temporary = new_object_addresses();
 	ListCell   *lc;
 
+	Assert(IsTransactionState());
 	foreach(lc, now)
 	{
 		const UjobsLeftover *leftover = lfirst(lc);

@@ -76,6 +76,7 @@ ujobs_session_end_settings(UjobsSession *session)
 void
 ujobs_session_end(UjobsSession *session)
 {
+	Assert(IsTransactionState());
 	if (session->guc_level == 0)
 		return;
 	ujobs_session_end_settings(session);
@@ -122,7 +123,7 @@ ujobs_session_become(Oid role)
 				 errhint("Its jobs wait until ALTER ROLE ... RESET session_authorization.")));
 }
 
-/* In the server's order: what comes first stands against what follows. */
+/* In the server's order: a setting that is applied first overrides the later ones. */
 void
 ujobs_session_follow_defaults(Oid role)
 {

@@ -391,7 +391,7 @@ drop_other_waits(int64 job_id, const char *suspended)
 }
 
 static void
-settle_parked(int64 job_id)
+settle_suspended(int64 job_id)
 {
 	UjobsStep	step = *run.suspended;
 
@@ -427,7 +427,7 @@ ujobs_step_settle(const UjobsJob *job, const ErrorData *error)
 	if (run.job == NULL || run.job->id != job->id || !ujobs_job_hold(job))
 		return;
 	if (run.suspended != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
-		settle_parked(job->id);
+		settle_suspended(job->id);
 	else if (run.active != NULL)
 		settle_failed(job->id, error);
 }

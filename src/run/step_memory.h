@@ -1,7 +1,7 @@
 /*
  * step_memory.h: the running durable job's memory of its steps.
  *
- * Private to step.c (the run and its commands), step_run.c (the entries) and
+ * Private to step.c (the run and its commands), step_memory.c (the entries) and
  * step_wait.c (sleeps and waits).
  */
 #ifndef UJOBS_RUN_STEP_MEMORY_H
@@ -17,7 +17,7 @@ typedef struct UjobsStepEntry
 {
 	UjobsStep	step;			/* as its row is; seq 0: it has none */
 	bool		used;			/* in this attempt */
-	bool		far;			/* the output stands in the row alone */
+	bool		far;			/* the output is in the row alone */
 	struct UjobsStepEntry *next;	/* of the same hash */
 } UjobsStepEntry;
 
@@ -33,7 +33,7 @@ typedef struct UjobsStepRun
 {
 	const UjobsJob *job;		/* NULL: no run */
 	UjobsCallLevel level;
-	int			nest_level;		/* of transactions, where a step may stand */
+	int			nest_level;		/* of transactions, where a step may be called */
 	UjobsStepOrigin origin;		/* of the handler's call */
 	int64		timeout_ms;		/* of one step */
 	MemoryContext memory;		/* reset when a run is entered */

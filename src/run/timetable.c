@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -257,6 +258,7 @@ ujobs_timetable_reload(UjobsTimetable *table, TimestampTz now)
 	int32	   *wanted;
 	int			n;
 
+	Assert(IsTransactionState());
 	table->round++;
 	ujobs_identity_enter(&identity);
 	n = ujobs_task_list(&identity, &stamps);

@@ -13,7 +13,7 @@
 #include "core/identity.h"
 #include "model/job.h"
 
-/* Where a job stands, live or in history. */
+/* Where a job is, live or in history. */
 typedef struct UjobsWhere
 {
 	bool		live;

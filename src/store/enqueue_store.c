@@ -8,7 +8,7 @@
  * Many jobs go in by large statements in order of their keys, and where that
  * many keys are free without statements (enqueue_direct.h).  Beginning again
  * there would mean to wait for a small key while holding greater ones, and two
- * sessions doing so could wait for each other.  So the whole pass stands in a
+ * sessions doing so could wait for each other.  So the whole pass is in a
  * subtransaction: when a holder came or ended, it is undone, which lets go of
  * all keys; the next one is all statements, and in the last the jobs go in one
  * by one, each settled before the next.

@@ -23,7 +23,7 @@ typedef struct UjobsInboxRow
 	Jsonb	   *error;			/* of a parked one */
 } UjobsInboxRow;
 
-/* For each id, whether it stands in the inbox already. */
+/* For each id, whether it is in the inbox already. */
 extern void ujobs_inbox_known(const char *const *ids, bool *known, int n);
 
 /* Records them; a message that is there already raises unique_violation. */

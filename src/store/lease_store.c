@@ -2,7 +2,7 @@
  * lease_store.c: leases by primary key without plans, and lists of them.
  *
  * A claim changes no indexed column of the job's row, so it is a HOT update;
- * due_at stays what it was, and visible_at stands in the lease alone.
+ * due_at stays what it was, and visible_at is in the lease alone.
  */
 #include "postgres.h"
 

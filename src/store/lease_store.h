@@ -2,7 +2,7 @@
  * lease_store.h: jobs that programs outside have claimed.
  *
  * A lease is a random number that no other claim will have: who shows it
- * speaks for the job, as long as the lease's row stands and the job is in
+ * speaks for the job, as long as the lease's row exists and the job is in
  * state 'l'.  Everybody who changes a leased job locks the job's row first,
  * so its lease does not change under him.
  *
@@ -94,7 +94,7 @@ typedef struct UjobsLeased
 	char	   *tenant;
 } UjobsLeased;
 
-/* All leased jobs; or how these jobs stand (those that are not live are left out).  UjobsLeased * in the caller's context. */
+/* All leased jobs; or the state of these jobs (those that are not live are left out).  UjobsLeased * in the caller's context. */
 extern List *ujobs_lease_all(void);
 extern List *ujobs_lease_of(const int64 *ids, int n);
 

@@ -25,7 +25,7 @@ typedef struct UjobsMatched
 	char		queue[NAMEDATALEN];
 } UjobsMatched;
 
-/* In the caller's context; a job may stand in it more than once. */
+/* In the caller's context; a job may be in it more than once. */
 typedef struct UjobsMatches
 {
 	int64		n;

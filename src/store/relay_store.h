@@ -19,7 +19,7 @@ typedef struct UjobsRelayRow
 {
 	int64		id;
 	TimestampTz due_at;			/* DT_NOEND of a parked one */
-	bool		ready;			/* due, and nothing of its key stands before it */
+	bool		ready;			/* due, and no earlier one of its key is left */
 	int32		attempts;		/* that counted */
 	bool		is_job;
 	char		message_id[UJOBS_UUID_TEXT];
@@ -44,7 +44,7 @@ typedef struct UjobsRelayRead
  * The next rows of a sink with id > after, in order of ids, whether ready or
  * not.  None: there are no more.
  *
- * A row holds back the later ones of its key as long as it stands in the
+ * A row holds back the later ones of its key as long as it is in the
  * outbox: in flight, waiting for its next try, or parked.  The table knows
  * that; the relay remembers keys only to save looks.
  */

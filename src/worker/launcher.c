@@ -3,7 +3,7 @@
  *
  * It is connected to no database.  Each database gets a dispatcher once; one
  * without the extension makes it leave at once, which is the probe.  After
- * that it acts on what stands in shared memory: an engine whose dispatcher
+ * that it acts on what is in shared memory: an engine whose dispatcher
  * died is started again with a growing pause, one that was stopped or paused
  * when a session wakes it, none where ujobs.databases does not want it.
  */

@@ -146,7 +146,7 @@ extern UjobsCap *ujobs_limit_next_freed(TimestampTz now);
 /* When a rate allows more, or DT_NOEND. */
 extern TimestampTz ujobs_limit_next(void);
 
-/* For those who ask why: how it stands, in shared memory. */
+/* For those who ask why: its state, in shared memory. */
 extern void ujobs_limit_show(UjobsCap *cap);
 
 /* Forgets tenants of whom nothing is known but their name. */
