@@ -11,7 +11,7 @@ bulk_statement()
 	case $1 in
 		ujobs) echo "select count(*) from ujobs.enqueue_many('peers', (select array_agg(bench.input(n)) from generate_series(1, \$1) n))" ;;
 		skip_locked) echo "insert into bench.queue (payload) select bench.input(n) from generate_series(1, \$1) n" ;;
-		plain) echo "insert into bench.plain (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, tenant, key, input)
+		plain) echo "insert into bench.plain (due_at, run_at, created_at, definition_id, enqueued_role, priority, max_attempts, run_id, queue, tenant_id, idempotency_key, input)
 			select now(), now(), now(), 1, 10, 0, 3, gen_random_uuid(), 'default', '', 'bench:' || n, bench.input(n) from generate_series(1, \$1) n" ;;
 		bare) echo "insert into bench.bare (run_at, payload) select now(), bench.input(n) from generate_series(1, \$1) n" ;;
 		*) peer "$1" bulk noop ;;
