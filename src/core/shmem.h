@@ -39,9 +39,10 @@ typedef enum UjobsSlotState
 /*
  * One executor.  Written by the dispatcher of its database (birth, tail of
  * the ring, leave, cancel) and by the executor (head, job, counters, death),
- * all under mutex but for the latch, which never changes while alive.
+ * all under mutex but for the latch, which never changes while alive.  Each
+ * has cache lines of its own: neighbours are written at every job.
  */
-typedef struct UjobsSlot
+typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) UjobsSlot
 {
 	slock_t		mutex;
 	UjobsSlotState state;
