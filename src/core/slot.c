@@ -37,6 +37,13 @@ is_heir(const UjobsSlot *slot, Oid database, Oid role)
 	return slot->heir_database == database && slot->heir_role == role;
 }
 
+/* Is it still the executor that the caller means?  Needs the mutex. */
+static inline bool
+is_of(const UjobsSlot *slot, uint32 generation)
+{
+	return slot->generation == generation && slot->state != UJOBS_SLOT_FREE;
+}
+
 /* A free slot becomes one of a process that is being started; needs slot_lock.  Returns its generation. */
 static uint32
 assign(UjobsSlot *slot, Oid database, Oid role, TimestampTz now)
@@ -68,7 +75,7 @@ assign(UjobsSlot *slot, Oid database, Oid role, TimestampTz now)
 }
 
 int
-ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
+ujobs_slot_allocate(Oid database, Oid role, int max_workers, bool (*is_settled) (int index), uint32 *generation)
 {
 	UjobsControl *control = ujobs_shmem_control();
 	TimestampTz now = GetCurrentTimestamp();
@@ -83,7 +90,7 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation)
 		const UjobsSlot *slot = &control->slot[i];
 		bool		kept = is_kept(slot, now);
 
-		if (slot->state != UJOBS_SLOT_FREE || (kept && !is_heir(slot, database, role)))
+		if (slot->state != UJOBS_SLOT_FREE || !is_settled(i) || (kept && !is_heir(slot, database, role)))
 			used++;
 		else if (found < 0 || kept)
 			found = i;
@@ -214,12 +221,14 @@ ujobs_slot_attach(int index, uint32 generation)
 }
 
 int
-ujobs_slot_push(UjobsArea *area, int index, const UjobsTicket *tickets, int n)
+ujobs_slot_push(UjobsArea *area, int index, uint32 generation, const UjobsTicket *tickets, int n)
 {
 	UjobsSlot  *slot = slot_at(index);
 	int			pushed = 0;
 
 	SpinLockAcquire(&slot->mutex);
+	if (!is_of(slot, generation))
+		n = 0;
 	/* Tickets taken but not done keep their place: a new dispatcher reads them there. */
 	while (pushed < n && slot->tail - (uint32) slot->taken < UJOBS_RING_SIZE)
 		area->ring[index][slot->tail++ % UJOBS_RING_SIZE] = tickets[pushed++];
@@ -228,12 +237,14 @@ ujobs_slot_push(UjobsArea *area, int index, const UjobsTicket *tickets, int n)
 }
 
 int
-ujobs_slot_reclaim(UjobsArea *area, int index, UjobsTicket *out, int max)
+ujobs_slot_reclaim(UjobsArea *area, int index, uint32 generation, UjobsTicket *out, int max)
 {
 	UjobsSlot  *slot = slot_at(index);
 	int			n = 0;
 
 	SpinLockAcquire(&slot->mutex);
+	if (!is_of(slot, generation))
+		max = 0;
 	while (n < max && slot->tail != slot->head)
 		out[n++] = area->ring[index][--slot->tail % UJOBS_RING_SIZE];
 	SpinLockRelease(&slot->mutex);
@@ -369,13 +380,13 @@ ujobs_slot_end_job(int index)
  * to another job before it was (docs/decisions/017).
  */
 bool
-ujobs_slot_cancel(int index, int64 job_id)
+ujobs_slot_cancel(int index, uint32 generation, int64 job_id)
 {
 	UjobsSlot  *slot = slot_at(index);
 	pid_t		pid = 0;
 
 	SpinLockAcquire(&slot->mutex);
-	if (slot->state == UJOBS_SLOT_BUSY && slot->job_id == job_id)
+	if (is_of(slot, generation) && slot->state == UJOBS_SLOT_BUSY && slot->job_id == job_id)
 		pid = slot->pid;
 	if (pid != 0)
 	{
@@ -393,13 +404,16 @@ ujobs_slot_cancel(int index, int64 job_id)
 }
 
 void
-ujobs_slot_set_wakeup(int index, uint32 low_water, bool notify)
+ujobs_slot_set_wakeup(int index, uint32 generation, uint32 low_water, bool notify)
 {
 	UjobsSlot  *slot = slot_at(index);
 
 	SpinLockAcquire(&slot->mutex);
-	slot->low_water = low_water;
-	slot->notify = notify;
+	if (is_of(slot, generation))
+	{
+		slot->low_water = low_water;
+		slot->notify = notify;
+	}
 	SpinLockRelease(&slot->mutex);
 }
 

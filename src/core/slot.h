@@ -19,9 +19,14 @@
 /*
  * Dispatcher: take a free slot for a new executor, at most max_workers being
  * in use in the cluster, or as few as ujobs_slot_limit allows.  -1 when there
- * is none.
+ * is none.  A slot that is not settled counts as used: the caller has not yet
+ * looked at what the executor that left it had done.
+ *
+ * Of the functions below those with a generation do nothing when the slot is
+ * free or another executor's by now.
  */
-extern int	ujobs_slot_allocate(Oid database, Oid role, int max_workers, uint32 *generation);
+extern int	ujobs_slot_allocate(Oid database, Oid role, int max_workers, bool (*is_settled) (int index),
+								uint32 *generation);
 
 /* For so many microseconds no executor comes to be beyond so many; 1 is always allowed. */
 extern void ujobs_slot_limit(int most, int64 us);
@@ -36,10 +41,10 @@ extern void ujobs_slot_free(int index, uint32 generation, bool died);
 extern bool ujobs_slot_attach(int index, uint32 generation);
 
 /* Dispatcher: admit jobs; as many as fit are taken, their number returned. */
-extern int	ujobs_slot_push(UjobsArea *area, int index, const UjobsTicket *tickets, int n);
+extern int	ujobs_slot_push(UjobsArea *area, int index, uint32 generation, const UjobsTicket *tickets, int n);
 
 /* Dispatcher: take back up to max jobs that were not begun, from the tail. */
-extern int	ujobs_slot_reclaim(UjobsArea *area, int index, UjobsTicket *out, int max);
+extern int	ujobs_slot_reclaim(UjobsArea *area, int index, uint32 generation, UjobsTicket *out, int max);
 
 /* Executor: the next ticket without taking it; false when there is none. */
 extern bool ujobs_slot_peek(UjobsArea *area, int index, UjobsTicket *out);
@@ -60,10 +65,10 @@ extern void ujobs_slot_worked(int index, TimestampTz began);
 extern bool ujobs_slot_end_job(int index);
 
 /* Dispatcher: interrupt this job if it is the one running there. */
-extern bool ujobs_slot_cancel(int index, int64 job_id);
+extern bool ujobs_slot_cancel(int index, uint32 generation, int64 job_id);
 
 /* Dispatcher: when to be told: at so few tickets left, or after every job. */
-extern void ujobs_slot_set_wakeup(int index, uint32 low_water, bool notify);
+extern void ujobs_slot_set_wakeup(int index, uint32 generation, uint32 low_water, bool notify);
 
 /* Dispatcher: have the handlers returned, so that only the commit is waited for? */
 extern bool ujobs_slot_is_committing(int index);

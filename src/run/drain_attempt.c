@@ -176,11 +176,14 @@ in_subtransaction(Run *run, void (*work) (Run *run))
 	CurrentResourceOwner = owner;
 }
 
-/* By the client or its statement_timeout; a handler may raise the code itself. */
+/* By the client or its statement_timeout; a handler and a suspension may raise the code, too. */
 static bool
 is_cancel(const ErrorData *error)
 {
-	return error->sqlerrcode == ERRCODE_QUERY_CANCELED && ujobs_interrupt_was_signalled();
+	UjobsVerdict suspended;
+
+	return error->sqlerrcode == ERRCODE_QUERY_CANCELED && ujobs_interrupt_was_signalled() &&
+		!ujobs_step_suspended(error, &suspended);
 }
 
 static void

@@ -124,7 +124,8 @@ ujobs_interrupt_was_cancelled(void)
 static void
 on_signal(SIGNAL_ARGS)
 {
-	signalled = true;
+	if (!get_timeout_indicator(LOCK_TIMEOUT, false))
+		signalled = true;		/* lock_timeout sends the same signal */
 	StatementCancelHandler(postgres_signal_arg);
 }
 
@@ -135,6 +136,8 @@ ujobs_interrupt_watch(void)
 	signalled = MyBackendType != B_BACKEND;
 	if (MyBackendType == B_BACKEND)
 		pqsignal(SIGINT, on_signal);
+	if (QueryCancelPending)
+		signalled = true;		/* it came before the watch, and was not served yet */
 }
 
 void

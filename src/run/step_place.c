@@ -83,24 +83,28 @@ typedef struct Callbacks
 } Callbacks;
 
 /*
- * Reads them off the two outermost frames: the handler's and that of the SQL
- * text it runs, or that of the CALL by which drain runs it and the handler's.
+ * The outermost frame is the handler's, or in drain that of the CALL by which
+ * SPI runs it; the other kind is the outermost of another callback.  (A simple
+ * expression calls a function without SPI.)
  */
 static Callbacks
 callbacks_of(const UjobsStepOrigin *origin)
 {
 	void		(*first) (void *arg) = NULL;
-	void		(*second) (void *arg) = NULL;
+	void		(*other) (void *arg) = NULL;
 
 	for (const ErrorContextCallback *frame = error_context_stack; frame != NULL && frame != origin->frame;
 		 frame = frame->previous)
-	{
-		second = first;
 		first = frame->callback;
+	for (const ErrorContextCallback *frame = error_context_stack; frame != NULL && frame != origin->frame;
+		 frame = frame->previous)
+	{
+		if (frame->callback != first)
+			other = frame->callback;
 	}
 	if (origin->through_spi)
-		return (Callbacks) {.plpgsql = second, .spi = first};
-	return (Callbacks) {.plpgsql = first, .spi = second};
+		return (Callbacks) {.plpgsql = other, .spi = first};
+	return (Callbacks) {.plpgsql = first, .spi = other};
 }
 
 /* What a PL/pgSQL function at this statement makes of a step that it calls. */

@@ -25,6 +25,7 @@ create function note(what text) returns text language sql as 'insert into public
 create function swallow() returns text language plpgsql as
 	$$ begin perform pg_sleep(3600); return null; exception when query_canceled then return 'swallowed'; end $$;
 create function in_function() returns void language plpgsql as $$ begin call ujobs.step_run('s', 'select note(''never'')'); end $$;
+create function valued() returns int language plpgsql as $$ begin call ujobs.step_run('s', 'select note(''never'')'); return 1; end $$;
 create procedure plain() language plpgsql as $$ begin call ujobs.step_run('s', 'select note(''plain'')'); end $$;
 create procedure definer() security definer language plpgsql as $$ begin call ujobs.step_run('s', 'select note(''never'')'); end $$;
 create procedure setter() set work_mem = '1MB' language plpgsql as $$ begin call ujobs.step_run('s', 'select note(''never'')'); end $$;
@@ -78,6 +79,7 @@ $sql->(qq{select count(*) from ujobs.enqueue_many('sleeper', array(
 
 my %refused = (
 	function => [ q{begin perform in_function(); end}, qr/inside a function/ ],
+	assigned => [ q{declare n int; begin n := valued(); end}, qr/inside a function/ ],
 	definer => [ q{begin call definer(); end}, qr/inside a function, or in a procedure with SECURITY DEFINER/ ],
 	setter => [ q{begin call setter(); end}, qr/SECURITY DEFINER or SET/ ],
 	by_sql => [ q{begin call by_sql(); end}, qr/language other than/ ],

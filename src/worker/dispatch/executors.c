@@ -154,7 +154,7 @@ ujobs_executor_push(int index, const UjobsTicket *ticket, UjobsTenantQueue *tq, 
 {
 	UjobsExecutor *executor = &executors[index];
 
-	if (ujobs_slot_push(area, index, ticket, 1) == 0)
+	if (ujobs_slot_push(area, index, executor->generation, ticket, 1) == 0)
 		return false;
 	executor->ticket[executor->tail++ % UJOBS_RING_SIZE] = *ticket;
 	executor->batch = ticket->batch;
@@ -166,7 +166,7 @@ ujobs_executor_push(int index, const UjobsTicket *ticket, UjobsTenantQueue *tq, 
 void
 ujobs_executor_set_wakeup(int index, bool notify)
 {
-	ujobs_slot_set_wakeup(index, ujobs_executor_depth(&executors[index]) / 2, notify);
+	ujobs_slot_set_wakeup(index, executors[index].generation, ujobs_executor_depth(&executors[index]) / 2, notify);
 }
 
 /*
@@ -201,7 +201,7 @@ ujobs_executor_reclaim(int index, int max, UjobsReturns *returns)
 {
 	UjobsExecutor *executor = &executors[index];
 	UjobsTicket back[UJOBS_RING_SIZE];
-	int			n = ujobs_slot_reclaim(area, index, back, max);
+	int			n = ujobs_slot_reclaim(area, index, executor->generation, back, max);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -233,7 +233,7 @@ cancel_in_slot(int64 id)
 {
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
-		if (executors[i].used && ujobs_slot_cancel(i, id))
+		if (executors[i].used && ujobs_slot_cancel(i, executors[i].generation, id))
 			return true;
 	}
 	return false;

@@ -162,12 +162,19 @@ follow_shortage(Role *r, bool needed, TimestampTz now)
 		note_shortage(true);
 }
 
+/* No tickets of an executor that had the slot are left: else the next look returns them first. */
+static bool
+is_settled(int index)
+{
+	return !ujobs_executor_at(index)->used;
+}
+
 /* The role has waited long enough: a process for it. */
 static void
 start(Role *r, bool needed, TimestampTz now)
 {
 	uint32		generation;
-	int			index = ujobs_slot_allocate(MyDatabaseId, r->role, ujobs_guc_max_workers, &generation);
+	int			index = ujobs_slot_allocate(MyDatabaseId, r->role, ujobs_guc_max_workers, is_settled, &generation);
 
 	if (index < 0)
 	{
