@@ -127,7 +127,7 @@ comment on view ujobs.definitions is
 create view ujobs.workers with (security_barrier) as
 select * from ujobs_internal.workers();
 comment on view ujobs.workers is
-'The engine''s processes in the whole cluster. kind is launcher, dispatcher, scheduler or executor. An engine that is held up shows as a dispatcher whose pid is NULL and whose state says why, such as "paused: restored from another database". memory_bytes is what a dispatcher or executor has allocated in memory of its own, told about once a second by those that work; NULL for other kinds and before the first time.';
+'The engine''s processes in the whole cluster. kind is launcher, dispatcher, scheduler, executor or relay. An engine that is held up shows as a dispatcher whose pid is NULL and whose state says why, such as "paused: restored from another database". memory_bytes is what a dispatcher or executor has allocated in memory of its own, told about once a second by those that work; NULL for other kinds and before the first time.';
 
 create view ujobs.error_codes with (security_barrier) as
 select * from ujobs_internal.error_codes();
@@ -266,7 +266,7 @@ begin
                    sum(l.suspended) as suspended, min(l.oldest_due) as oldest_due
               from unnest(lanes) l
              group by 1),
-        inside as (  -- rows that an executor runs stand in the lanes as if they waited
+        inside as (  -- rows that an executor runs are counted in the lanes as if they waited
             select j.queue,
                    count(*) filter (where j.state = 'p' and j.due_at <= clock) as due,
                    count(*) filter (where j.state = 'p' and j.due_at > clock) as later,
