@@ -154,16 +154,6 @@ ujobs_sql_schema_check(PG_FUNCTION_ARGS)
 
 /* ---- defining ---- */
 
-static void
-refuse_conflict(const char *name, const char *differences)
-{
-	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(DEFINITION_CONFLICT)),
-			 errmsg("job \"%s\" is already defined with other options", name),
-			 errdetail("In the existing definition %s.", differences),
-			 errhint("Pass replace => true to change the definition, or choose another name.")));
-}
-
 /* The name exists: same, replaced, or refused.  Returns whether it changed. */
 static bool
 redefine(const UjobsDraft *stored, const UjobsDraft *asked, bool replace)
@@ -181,7 +171,7 @@ redefine(const UjobsDraft *stored, const UjobsDraft *asked, bool replace)
 	if (differences == NULL)
 		return false;
 	if (!replace)
-		refuse_conflict(asked->name, differences);
+		ujobs_argument_refuse_conflict("job", asked->name, psprintf("In the existing definition %s.", differences));
 	ujobs_define_update(stored->id, asked);
 	ujobs_define_awaken(stored->id, ujobs_clock_now());
 	return true;

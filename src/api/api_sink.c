@@ -208,12 +208,9 @@ change(UjobsSink *stored, const UjobsSink *asked, bool replace)
 	if (same(stored, asked))
 		return false;
 	if (!replace)
-		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(DEFINITION_CONFLICT)),
-				 errmsg("sink \"%s\" is already defined with other options", stored->name),
-				 errdetail_internal("It is of kind \"%s\" with the options %s.", stored->kind,
-									JsonbToCString(NULL, &stored->options->root, VARSIZE(stored->options))),
-				 errhint("Pass replace => true to change the sink, or choose another name.")));
+		ujobs_argument_refuse_conflict("sink", stored->name,
+									   psprintf("It is of kind \"%s\" with the options %s.", stored->kind,
+												JsonbToCString(NULL, &stored->options->root, VARSIZE(stored->options))));
 	check_kind_change(stored, asked);
 	ujobs_sink_change(stored->id, asked->kind, asked->options);
 	stored->kind = asked->kind;

@@ -209,11 +209,7 @@ redefine(const UjobsTask *stored, UjobsTask *asked, bool replace)
 	if (option == NULL && !has_privs_of_role(asked->owner, ujobs_definition_role(stored->owner, stored->owner_name)))
 		option = "owner";
 	if (option != NULL && !replace)
-		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(DEFINITION_CONFLICT)),
-				 errmsg("task \"%s\" is already defined with other options", asked->name),
-				 errdetail("The existing task has another %s.", option),
-				 errhint("Pass replace => true to change the task, or choose another name.")));
+		ujobs_argument_refuse_conflict("task", asked->name, psprintf("The existing task has another %s.", option));
 	own_required(stored, asked->owner);
 	asked->owner = stored->owner;
 	asked->owner_name = stored->owner_name;

@@ -23,6 +23,17 @@ ujobs_argument_refuse(const char *option, const char *detail, const char *hint)
 }
 
 void
+ujobs_argument_refuse_conflict(const char *what, const char *name, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(DEFINITION_CONFLICT)),
+			 errmsg("%s \"%s\" is already defined with other options", what, name),
+			 errdetail_internal("%s", detail),
+			 errhint("Pass replace => true to change the %s, or choose another name.",
+					 strcmp(what, "job") == 0 ? "definition" : what)));
+}
+
+void
 ujobs_argument_refuse_null(const char *what, const char *hint)
 {
 	ereport(ERROR,

@@ -1,5 +1,5 @@
 /*
- * engine.c: engines, their seats and their segments.
+ * engine.c: engines, their processes and their segments.
  */
 #include "postgres.h"
 
@@ -200,18 +200,18 @@ ujobs_engine_is_coming(void)
 							  GetCurrentTimestamp() - engine->asked_at < COMING_US);
 }
 
-/* ---- seats ---- */
+/* ---- processes ---- */
 
 bool
-ujobs_engine_take_seat(pid_t *seat, Latch *volatile *latch)
+ujobs_engine_enter_process(pid_t *pid, Latch *volatile *latch)
 {
 	bool		is_free;
 
 	lock(LW_EXCLUSIVE);
-	is_free = *seat == 0;
+	is_free = *pid == 0;
 	if (is_free)
 	{
-		*seat = MyProcPid;
+		*pid = MyProcPid;
 		*latch = MyLatch;
 	}
 	unlock();
@@ -219,14 +219,14 @@ ujobs_engine_take_seat(pid_t *seat, Latch *volatile *latch)
 }
 
 bool
-ujobs_engine_leave_seat(pid_t *seat)
+ujobs_engine_leave_process(pid_t *pid)
 {
 	bool		mine;
 
 	lock(LW_EXCLUSIVE);
-	mine = *seat == MyProcPid;
+	mine = *pid == MyProcPid;
 	if (mine)
-		*seat = 0;
+		*pid = 0;
 	unlock();
 	return mine;
 }
@@ -258,7 +258,7 @@ ujobs_engine_take_launcher(void)
 void
 ujobs_engine_leave_launcher(void)
 {
-	(void) ujobs_engine_leave_seat(&ujobs_shmem_control()->launcher_pid);
+	(void) ujobs_engine_leave_process(&ujobs_shmem_control()->launcher_pid);
 }
 
 /* Read once: DROP EXTENSION may clear the place between a test and a second look. */

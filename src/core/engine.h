@@ -2,14 +2,14 @@
  * engine.h: the engines of the cluster's databases, and the memory of this one's.
  *
  * An engine is what serves a database: a dispatcher, a scheduler, perhaps a
- * relay, each a seat that one process takes.  Entries never move, so that a
+ * relay, each an entry that one process takes.  Entries never move, so that a
  * pointer to one stays valid; one that was given to another database shows it.
  * No function here may be called with engine_lock held.
  */
 #ifndef UJOBS_CORE_ENGINE_H
 #define UJOBS_CORE_ENGINE_H
 
-#include "storage/ipc.h"			/* exit callbacks leave seats */
+#include "storage/ipc.h"			/* exit callbacks leave entries */
 
 #include "core/shmem.h"
 
@@ -46,13 +46,13 @@ extern void ujobs_engine_ask(Oid database);
 extern bool ujobs_engine_serves(void);
 extern bool ujobs_engine_is_coming(void);
 
-/* ---- seats ---- */
+/* ---- processes ---- */
 
-/* This process takes a seat of an entry; false: another process has it. */
-extern bool ujobs_engine_take_seat(pid_t *seat, Latch *volatile *latch);
+/* This process takes the entry; false: another process has it. */
+extern bool ujobs_engine_enter_process(pid_t *pid, Latch *volatile *latch);
 
 /* It leaves it; false: it had it not. */
-extern bool ujobs_engine_leave_seat(pid_t *seat);
+extern bool ujobs_engine_leave_process(pid_t *pid);
 
 /* The dispatcher leaves; an engine that was at work is down then. */
 extern void ujobs_engine_leave_dispatcher(UjobsEngine *engine);
@@ -62,7 +62,7 @@ extern void ujobs_engine_take_launcher(void);
 extern void ujobs_engine_leave_launcher(void);
 
 /*
- * Sets the latch of a seat, if there is one.  The process may have ended: the
+ * Sets the latch of a process, if there is one.  The process may have ended: the
  * latch is valid memory for ever, and another process is woken for nothing.
  */
 extern void ujobs_engine_wake(Latch *volatile *latch);

@@ -7,7 +7,7 @@
  *
  * Locks, and the one file that takes each:
  *
- *     engine_lock (LWLock)      engine.c   engines, their seats and segments, the launcher
+ *     engine_lock (LWLock)      engine.c   engines, their processes and segments, the launcher
  *     slot_lock (LWLock)        slot.c     slots are allocated and freed
  *     slot->mutex (spinlock)    slot.c     one executor and its ring
  *     area->hint_lock           wakeup.c   the ring of hints

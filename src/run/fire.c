@@ -31,7 +31,7 @@
 #include "store/enqueue_store.h"
 
 /* A job to be enqueued, and what must be the same for those that go in together. */
-typedef struct Shot
+typedef struct DueJob
 {
 	int			pick;
 	int			number;			/* keeps the order of the entries */
@@ -39,47 +39,47 @@ typedef struct Shot
 	Oid			role;
 	TimestampTz occurrence;
 	UjobsEnqueueItem item;
-} Shot;
+} DueJob;
 
-typedef struct Shots
+typedef struct DueJobs
 {
 	int			n;
 	int			space;
-	Shot	   *shot;
-} Shots;
+	DueJob	   *job;
+} DueJobs;
 
 /* ---- what it enqueues ---- */
 
-static Shot *
-add_shot(Shots *shots)
+static DueJob *
+add_row(DueJobs *jobs)
 {
-	if (shots->n == shots->space)
+	if (jobs->n == jobs->space)
 	{
-		Size		size = sizeof(Shot) * Max(64, shots->space * 2);
+		Size		size = sizeof(DueJob) * Max(64, jobs->space * 2);
 
-		shots->shot = shots->shot ? repalloc_huge(shots->shot, size) :
+		jobs->job = jobs->job ? repalloc_huge(jobs->job, size) :
 			MemoryContextAllocHuge(CurrentMemoryContext, size);
-		shots->space = Max(64, shots->space * 2);
+		jobs->space = Max(64, jobs->space * 2);
 	}
-	memset(&shots->shot[shots->n], 0, sizeof(Shot));
-	shots->shot[shots->n].number = shots->n;
-	return &shots->shot[shots->n++];
+	memset(&jobs->job[jobs->n], 0, sizeof(DueJob));
+	jobs->job[jobs->n].number = jobs->n;
+	return &jobs->job[jobs->n++];
 }
 
 static void
-shoot(Shots *shots, const Shot *aim, const UjobsDefinition *definition, Jsonb *input)
+add_job(DueJobs *jobs, const DueJob *from, const UjobsDefinition *definition, Jsonb *input)
 {
-	Shot	   *shot = add_shot(shots);
-	int			number = shot->number;
+	DueJob	   *job = add_row(jobs);
+	int			number = job->number;
 
-	*shot = *aim;
-	shot->number = number;
-	shot->definition_id = definition->id;
-	shot->item.input = input;
-	shot->item.tenant = ujobs_rule_tenant(definition, input);
+	*job = *from;
+	job->number = number;
+	job->definition_id = definition->id;
+	job->item.input = input;
+	job->item.tenant = ujobs_rule_tenant(definition, input);
 }
 
-/* Asked before aiming, so it is in the cache, unless it changed this very moment. */
+/* Asked before collecting, so it is in the cache, unless it changed this very moment. */
 static const UjobsDefinition *
 definition_for(const char *job)
 {
@@ -94,17 +94,17 @@ definition_for(const char *job)
 
 /* The job that calls its enqueue_fn. */
 static void
-shoot_function(Shots *shots, const UjobsTask *task, const Shot *aim)
+add_function_job(DueJobs *jobs, const UjobsTask *task, const DueJob *from)
 {
 	const UjobsDefinition *definition = definition_for(ujobs_task_job_name(task->name));
-	Jsonb	   *input = ujobs_rule_input_of_occurrence(task->name, aim->occurrence);
+	Jsonb	   *input = ujobs_rule_input_of_occurrence(task->name, from->occurrence);
 
-	shoot(shots, aim, definition, input);
-	shots->shot[shots->n - 1].item.key = ujobs_task_key(task->name, aim->occurrence, NULL);
+	add_job(jobs, from, definition, input);
+	jobs->job[jobs->n - 1].item.key = ujobs_task_key(task->name, from->occurrence, NULL);
 }
 
 static void
-shoot_entries(Shots *shots, const UjobsRule *rule, const Shot *aim)
+add_entries(DueJobs *jobs, const UjobsRule *rule, const DueJob *from)
 {
 	for (int i = 0; i < rule->n_entries; i++)
 	{
@@ -112,9 +112,9 @@ shoot_entries(Shots *shots, const UjobsRule *rule, const Shot *aim)
 		Jsonb	   *input = rule->entries[i].input;
 
 		ujobs_rule_check_input(definition, input);
-		shoot(shots, aim, definition, input);
-		shots->shot[shots->n - 1].item.key =
-			ujobs_task_key(rule->task->name, aim->occurrence, ujobs_rule_key(definition, input));
+		add_job(jobs, from, definition, input);
+		jobs->job[jobs->n - 1].item.key =
+			ujobs_task_key(rule->task->name, from->occurrence, ujobs_rule_key(definition, input));
 	}
 }
 
@@ -153,19 +153,19 @@ fault_of(const UjobsRule *rule, Oid *owner)
 }
 
 static void
-aim(Shots *shots, UjobsPick *pick, const Shot *from, TimestampTz now)
+collect(DueJobs *jobs, UjobsPick *pick, const DueJob *from, TimestampTz now)
 {
 	UjobsRule  *rule = pick->rule;
-	Shot		at = *from;
+	DueJob		at = *from;
 
 	ujobs_task_catch_up(&rule->plan, ujobs_cron_seconds(rule->task->watermark), ujobs_cron_seconds(now), &pick->due);
 	for (int i = 0; i < pick->due.n; i++)
 	{
 		at.occurrence = ujobs_cron_timestamp(pick->due.occurrence[i]);
 		if (rule->task->enqueue == NULL)
-			shoot_function(shots, rule->task, &at);
+			add_function_job(jobs, rule->task, &at);
 		else
-			shoot_entries(shots, rule, &at);
+			add_entries(jobs, rule, &at);
 	}
 	pick->step.id = rule->task->id;
 	pick->step.revision = rule->task->revision;
@@ -182,18 +182,18 @@ aim(Shots *shots, UjobsPick *pick, const Shot *from, TimestampTz now)
  * ends the transaction.
  */
 static void
-try_aim(Shots *shots, UjobsPick *pick, int number, TimestampTz now)
+try_collect(DueJobs *jobs, UjobsPick *pick, int number, TimestampTz now)
 {
 	MemoryContext memory = CurrentMemoryContext;
-	int			before = shots->n;
-	Shot		from = {.pick = number};
+	int			before = jobs->n;
+	DueJob		from = {.pick = number};
 
 	pick->fault = fault_of(pick->rule, &from.role);
 	if (pick->fault != NULL)
 		return;
 	PG_TRY();
 	{
-		aim(shots, pick, &from, now);
+		collect(jobs, pick, &from, now);
 	}
 	PG_CATCH();
 	{
@@ -210,7 +210,7 @@ try_aim(Shots *shots, UjobsPick *pick, int number, TimestampTz now)
 	}
 	PG_END_TRY();
 	if (pick->fault != NULL)
-		shots->n = before;
+		jobs->n = before;
 }
 
 /* ---- rows ---- */
@@ -242,7 +242,7 @@ advance(UjobsPick *picks, int n, TimestampTz now)
 }
 
 static bool
-alike(const Shot *a, const Shot *b)
+alike(const DueJob *a, const DueJob *b)
 {
 	return a->definition_id == b->definition_id && a->role == b->role && a->occurrence == b->occurrence;
 }
@@ -250,8 +250,8 @@ alike(const Shot *a, const Shot *b)
 static int
 by_kind(const void *x, const void *y)
 {
-	const Shot *a = x;
-	const Shot *b = y;
+	const DueJob *a = x;
+	const DueJob *b = y;
 
 	if (a->occurrence != b->occurrence)
 		return a->occurrence < b->occurrence ? -1 : 1;
@@ -262,24 +262,24 @@ by_kind(const void *x, const void *y)
 	return a->number - b->number;
 }
 
-/* n shots that are alike. */
+/* n jobs that are alike. */
 static void
-enqueue(const Shot *shots, int n, TimestampTz now)
+enqueue(const DueJob *jobs, int n, TimestampTz now)
 {
 	UjobsEnqueueItem *items = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(UjobsEnqueueItem));
-	const UjobsDefinition *definition = ujobs_definition_by_id(shots[0].definition_id);
+	const UjobsDefinition *definition = ujobs_definition_by_id(jobs[0].definition_id);
 	UjobsEnqueueOptions options = {
 		.definition = definition,
 		.queue = definition->queue,
 		.now = now,
-		.run_at = shots[0].occurrence,
-		.role = shots[0].role,
+		.run_at = jobs[0].occurrence,
+		.role = jobs[0].role,
 		.priority = definition->priority,
 		.on_conflict = UJOBS_CONFLICT_DEDUPE
 	};
 
 	for (int i = 0; i < n; i++)
-		items[i] = shots[i].item;
+		items[i] = jobs[i].item;
 	if (n == 1)
 		ujobs_route_one(&options, items);
 	else
@@ -287,22 +287,22 @@ enqueue(const Shot *shots, int n, TimestampTz now)
 }
 
 static void
-enqueue_all(Shots *shots, const UjobsPick *picks, TimestampTz now)
+enqueue_all(DueJobs *jobs, const UjobsPick *picks, TimestampTz now)
 {
 	int			kept = 0;
 
-	for (int i = 0; i < shots->n; i++)
+	for (int i = 0; i < jobs->n; i++)
 	{
-		if (picks[shots->shot[i].pick].step.taken)
-			shots->shot[kept++] = shots->shot[i];
+		if (picks[jobs->job[i].pick].step.taken)
+			jobs->job[kept++] = jobs->job[i];
 	}
 	if (kept > 0)
-		qsort(shots->shot, kept, sizeof(Shot), by_kind);
+		qsort(jobs->job, kept, sizeof(DueJob), by_kind);
 	for (int begin = 0, end; begin < kept; begin = end)
 	{
-		for (end = begin + 1; end < kept && alike(&shots->shot[begin], &shots->shot[end]); end++)
+		for (end = begin + 1; end < kept && alike(&jobs->job[begin], &jobs->job[end]); end++)
 			;
-		enqueue(&shots->shot[begin], end - begin, now);
+		enqueue(&jobs->job[begin], end - begin, now);
 	}
 }
 
@@ -327,13 +327,13 @@ report(const UjobsPick *picks, int n)
 int64
 ujobs_fire_picks(UjobsPick *picks, int n, TimestampTz now)
 {
-	Shots		shots = {0};
+	DueJobs		jobs = {0};
 
 	Assert(IsTransactionState());
 	for (int i = 0; i < n; i++)
-		try_aim(&shots, &picks[i], i, now);
+		try_collect(&jobs, &picks[i], i, now);
 	advance(picks, n, now);
-	enqueue_all(&shots, picks, now);
+	enqueue_all(&jobs, picks, now);
 	return report(picks, n);
 }
 

@@ -14,6 +14,7 @@
 #include "lib/stringinfo.h"
 #include "utils/memutils.h"
 
+#include "core/identity.h"
 #include "model/step.h"
 #include "store/catalogue.h"
 
@@ -122,4 +123,31 @@ ujobs_catalogue_statement_for_slot(UjobsStatementId id, int slot)
 	MemoryContextSwitchTo(old);
 	by_slot[id][slot] = copy;
 	return copy;
+}
+
+uint64
+ujobs_catalogue_execute(UjobsStatementId id, UjobsArgs *args)
+{
+	UjobsIdentity identity;
+	uint64		rows;
+
+	ujobs_identity_enter(&identity);
+	rows = ujobs_query_run(ujobs_catalogue_statement(id), args).rows;
+	ujobs_identity_leave(&identity);
+	return rows;
+}
+
+Datum
+ujobs_catalogue_value(UjobsStatementId id, UjobsArgs *args, Datum if_none)
+{
+	UjobsIdentity identity;
+	UjobsResult result;
+	Datum		value = if_none;
+
+	ujobs_identity_enter(&identity);
+	result = ujobs_query_run(ujobs_catalogue_statement(id), args);
+	if (result.rows > 0)
+		value = ujobs_query_result_datum(&result, 0, 0);
+	ujobs_identity_leave(&identity);
+	return value;
 }

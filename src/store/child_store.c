@@ -90,13 +90,8 @@ ujobs_child_outcome(int64 child_id, Oid role, UjobsChildOutcome *out)
 bool
 ujobs_child_hold(int64 child_id)
 {
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
-	bool		live;
 
-	ujobs_identity_enter(&identity);
 	ujobs_query_bind(&args, Int64GetDatum(child_id));
-	live = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CHILD_HOLD), &args).rows > 0;
-	ujobs_identity_leave(&identity);
-	return live;
+	return ujobs_catalogue_execute(UJOBS_SQL_CHILD_HOLD, &args) > 0;
 }

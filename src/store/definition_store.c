@@ -16,19 +16,16 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/namespace.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
-#include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/invalidation.h"
 #include "core/wakeup.h"
 #include "model/schema_compile.h"
 #include "model/retry.h"
@@ -51,24 +48,9 @@ typedef struct NameEntry
 static MemoryContext cache_context = NULL;
 static HTAB *by_id = NULL;
 static HTAB *by_name = NULL;
-static Oid	cached_relid = InvalidOid;
-static bool cache_stale = true;
+static UjobsInvalidation invalidation = {.table = "definition", .roles = true};
 
 /* ---- the cache's life ---- */
-
-static void
-at_relcache_invalidation(Datum arg, Oid relid)
-{
-	if (relid == InvalidOid || cached_relid == InvalidOid || relid == cached_relid)
-		cache_stale = true;
-}
-
-/* A role was renamed, dropped or made. */
-static void
-at_role_invalidation(Datum arg, int cacheid, uint32 hashvalue)
-{
-	cache_stale = true;
-}
 
 static HTAB *
 make_table(const char *name, Size keysize, Size entrysize, int flags)
@@ -81,60 +63,35 @@ make_table(const char *name, Size keysize, Size entrysize, int flags)
 	return hash_create(name, 64, &ctl, HASH_ELEM | HASH_CONTEXT | flags);
 }
 
-static Oid
-definition_relid(void)
-{
-	Oid			schema = get_namespace_oid("ujobs_internal", true);
-
-	return OidIsValid(schema) ? get_relname_relid("definition", schema) : InvalidOid;
-}
-
-/*
- * Empties a stale cache.  Marked fresh as soon as both tables are there, for
- * memory may run out before; what the look-up after that lets arrive counts.
- */
+/* Empties a stale cache. */
 static void
 cache_refresh(void)
 {
-	static bool registered = false;
-
-	if (!cache_stale)
+	if (invalidation.fresh)
 		return;
-	if (!registered)
-	{
-		CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
-		CacheRegisterSyscacheCallback(AUTHOID, at_role_invalidation, (Datum) 0);
-		registered = true;
-	}
 	if (cache_context == NULL)
 		cache_context = AllocSetContextCreate(CacheMemoryContext, "ujobs definitions",
 											  ALLOCSET_DEFAULT_SIZES);
 	by_id = by_name = NULL;
 	MemoryContextReset(cache_context);
-	cached_relid = InvalidOid;
 	by_id = make_table("ujobs definitions by id", sizeof(int32), sizeof(IdEntry), HASH_BLOBS);
 	by_name = make_table("ujobs definitions by name", UJOBS_MAX_NAME_BYTES + 1, sizeof(NameEntry),
 						 HASH_STRINGS);
-	cache_stale = false;
-	cached_relid = definition_relid();
-	if (!OidIsValid(cached_relid))
-		cache_stale = true;
+	ujobs_invalidation_begin(&invalidation);
 }
 
 void
 ujobs_definition_forget(void)
 {
-	cache_stale = true;
+	invalidation.fresh = false;
 }
 
 void
 ujobs_definition_invalidate(void)
 {
 	UjobsHint	hint = {.kind = UJOBS_HINT_DEFINITIONS};
-	Oid			relid = definition_relid();
 
-	if (OidIsValid(relid))
-		CacheInvalidateRelcacheByRelid(relid);
+	ujobs_invalidation_send("definition");
 	ujobs_wakeup_note(&hint);
 	ujobs_wakeup_note_relay();
 

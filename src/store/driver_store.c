@@ -8,13 +8,11 @@
  */
 #include "postgres.h"
 
-#include "catalog/namespace.h"
-#include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "core/identity.h"
+#include "core/invalidation.h"
 #include "core/sink_module.h"
 #include "store/catalogue.h"
 #include "store/driver_store.h"
@@ -22,15 +20,7 @@
 static MemoryContext cache_context = NULL;
 static UjobsDriver *drivers = NULL;
 static int	n_drivers = 0;
-static Oid	cached_relid = InvalidOid;
-static bool cache_stale = true;
-
-static void
-at_relcache_invalidation(Datum arg, Oid relid)
-{
-	if (relid == InvalidOid || cached_relid == InvalidOid || relid == cached_relid)
-		cache_stale = true;
-}
+static UjobsInvalidation invalidation = {.table = "definition"};
 
 static void
 decode(const UjobsResult *r, uint64 row, UjobsDriver *driver)
@@ -59,22 +49,14 @@ load(void)
 	n_drivers = (int) result.rows;
 }
 
-/* Marked fresh before it reads: what arrives while it does counts. */
 static void
 refresh(void)
 {
-	static bool registered = false;
-	Oid			schema = get_namespace_oid("ujobs_internal", true);
-
-	if (!registered)
-		CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
-	registered = true;
 	if (cache_context == NULL)
 		cache_context = AllocSetContextCreate(CacheMemoryContext, "ujobs drivers of queues", ALLOCSET_SMALL_SIZES);
 	n_drivers = 0;
 	MemoryContextReset(cache_context);
-	cached_relid = OidIsValid(schema) ? get_relname_relid("definition", schema) : InvalidOid;
-	cache_stale = false;
+	ujobs_invalidation_begin(&invalidation);
 	PG_TRY();
 	{
 		load();
@@ -82,7 +64,7 @@ refresh(void)
 	PG_CATCH();
 	{
 		n_drivers = 0;
-		cache_stale = true;
+		invalidation.fresh = false;
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -91,7 +73,7 @@ refresh(void)
 const UjobsDriver *
 ujobs_driver_of_queue(const char *queue)
 {
-	if (cache_stale)
+	if (!invalidation.fresh)
 		refresh();
 	for (int i = 0; i < n_drivers; i++)
 	{

@@ -47,13 +47,11 @@ bind_jsonbs(UjobsArgs *args, Jsonb *const *values, int n)
 void
 ujobs_inbox_insert(const UjobsInboxRow *rows, int n, TimestampTz now)
 {
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
 	Datum	   *values;
 	bool	   *nulls;
 	Jsonb	  **jsonbs;
 
-	ujobs_identity_enter(&identity);
 	values = palloc(Max(n, 1) * sizeof(Datum));
 	nulls = palloc(Max(n, 1) * sizeof(bool));
 	jsonbs = palloc(Max(n, 1) * sizeof(Jsonb *));
@@ -79,8 +77,7 @@ ujobs_inbox_insert(const UjobsInboxRow *rows, int n, TimestampTz now)
 	for (int i = 0; i < n; i++)
 		jsonbs[i] = rows[i].error;
 	bind_jsonbs(&args, jsonbs, n);
-	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_INBOX_INSERT), &args);
-	ujobs_identity_leave(&identity);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_INBOX_INSERT, &args);
 }
 
 UjobsInboxRow *
@@ -111,28 +108,20 @@ ujobs_inbox_parked(const char *after, int max, int *n)
 void
 ujobs_inbox_settle(const UjobsInboxRow *row)
 {
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
 
-	ujobs_identity_enter(&identity);
 	ujobs_query_bind_text(&args, row->message_id);
 	ujobs_query_bind_maybe(&args, Int64GetDatum(row->job_id));
 	ujobs_query_bind_jsonb(&args, row->error);
-	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_INBOX_SETTLE), &args);
-	ujobs_identity_leave(&identity);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_INBOX_SETTLE, &args);
 }
 
 bool
 ujobs_inbox_skip(const char *message_id, TimestampTz now)
 {
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
-	bool		skipped;
 
-	ujobs_identity_enter(&identity);
 	ujobs_query_bind_text(&args, message_id);
 	ujobs_query_bind(&args, TimestampTzGetDatum(now));
-	skipped = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_INBOX_SKIP), &args).rows > 0;
-	ujobs_identity_leave(&identity);
-	return skipped;
+	return ujobs_catalogue_execute(UJOBS_SQL_INBOX_SKIP, &args) > 0;
 }

@@ -86,17 +86,12 @@ ujobs_job_hold(const UjobsJob *job)
 bool
 ujobs_job_hold_due(const UjobsJob *job, TimestampTz now)
 {
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
-	bool		ours;
 
-	ujobs_identity_enter(&identity);
 	ujobs_query_bind(&args, Int64GetDatum(job->id));
 	ujobs_query_bind(&args, Int32GetDatum(job->revision));
 	ujobs_query_bind(&args, TimestampTzGetDatum(now));
-	ours = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_JOB_HOLD_DUE), &args).rows == 1;
-	ujobs_identity_leave(&identity);
-	return ours;
+	return ujobs_catalogue_execute(UJOBS_SQL_JOB_HOLD_DUE, &args) == 1;
 }
 
 static bool

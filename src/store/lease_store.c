@@ -462,16 +462,8 @@ ujobs_lease_expired(UjobsLeaseEnd *after, TimestampTz now, UjobsLeaseEnd *out, i
 TimestampTz
 ujobs_lease_next(TimestampTz now)
 {
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
-	UjobsResult result;
-	TimestampTz next = DT_NOEND;
 
-	ujobs_identity_enter(&identity);
 	ujobs_query_bind(&args, TimestampTzGetDatum(now));
-	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_LEASE_NEXT), &args);
-	if (result.rows > 0)
-		next = DatumGetTimestampTz(ujobs_query_result_datum(&result, 0, 0));
-	ujobs_identity_leave(&identity);
-	return next;
+	return DatumGetTimestampTz(ujobs_catalogue_value(UJOBS_SQL_LEASE_NEXT, &args, TimestampTzGetDatum(DT_NOEND)));
 }

@@ -86,20 +86,15 @@ ujobs_outbox_write(const UjobsOutboxMessage *message, Jsonb *const *payloads, co
 int64
 ujobs_outbox_delivered(const int64 *ids, int n, TimestampTz now)
 {
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
 	Datum	   *values;
-	int64		moved;
 
-	ujobs_identity_enter(&identity);
 	values = palloc(n * sizeof(Datum));
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(ids[i]);
 	ujobs_query_bind_array(&args, INT8OID, values, NULL, n);
 	ujobs_query_bind(&args, TimestampTzGetDatum(now));
-	moved = (int64) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_OUTBOX_DELIVERED), &args).rows;
-	ujobs_identity_leave(&identity);
-	return moved;
+	return (int64) ujobs_catalogue_execute(UJOBS_SQL_OUTBOX_DELIVERED, &args);
 }
 
 /* What a system says may be in any bytes. */
@@ -116,11 +111,9 @@ error_text(const char *error)
 void
 ujobs_outbox_failed(const UjobsOutboxFailure *failures, int n)
 {
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
 	Datum	   *values;
 
-	ujobs_identity_enter(&identity);
 	values = palloc(n * sizeof(Datum));
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(failures[i].id);
@@ -137,8 +130,7 @@ ujobs_outbox_failed(const UjobsOutboxFailure *failures, int n)
 	for (int i = 0; i < n; i++)
 		values[i] = error_text(failures[i].error);
 	ujobs_query_bind_array(&args, TEXTOID, values, NULL, n);
-	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_OUTBOX_FAILED), &args);
-	ujobs_identity_leave(&identity);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_OUTBOX_FAILED, &args);
 }
 
 /* ---- people ---- */

@@ -100,17 +100,10 @@ ujobs_relay_read_keys(const UjobsRelayRead *read, const char *const *keys, int n
 int64
 ujobs_relay_space(const char *queue, int64 max, TimestampTz now)
 {
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
-	UjobsResult result;
-	int64		space;
 
-	ujobs_identity_enter(&identity);
 	ujobs_query_bind_text(&args, queue);
 	ujobs_query_bind(&args, Int64GetDatum(max));
 	ujobs_query_bind(&args, TimestampTzGetDatum(now));
-	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_RELAY_SPACE), &args);
-	space = result.rows == 0 ? 0 : DatumGetInt64(ujobs_query_result_datum(&result, 0, 0));
-	ujobs_identity_leave(&identity);
-	return space;
+	return DatumGetInt64(ujobs_catalogue_value(UJOBS_SQL_RELAY_SPACE, &args, Int64GetDatum(0)));
 }

@@ -66,16 +66,11 @@ ujobs_retention_delete_batch(UjobsKept what, TimestampTz until, int max)
 		[UJOBS_KEPT_PUBLISHED] = UJOBS_SQL_RETENTION_PUBLISHED,
 		[UJOBS_KEPT_TAKEN] = UJOBS_SQL_RETENTION_TAKEN,
 	};
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
-	int64		n;
 
-	ujobs_identity_enter(&identity);
 	ujobs_query_bind(&args, TimestampTzGetDatum(until));
 	ujobs_query_bind(&args, Int64GetDatum(max));
-	n = (int64) ujobs_query_run(ujobs_catalogue_statement(statements[what]), &args).rows;
-	ujobs_identity_leave(&identity);
-	return n;
+	return (int64) ujobs_catalogue_execute(statements[what], &args);
 }
 
 void
@@ -93,9 +88,5 @@ ujobs_retention_names(void)
 void
 ujobs_retention_left_steps(void)
 {
-	UjobsIdentity identity;
-
-	ujobs_identity_enter(&identity);
-	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_RETENTION_LEFT_STEPS), NULL);
-	ujobs_identity_leave(&identity);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_RETENTION_LEFT_STEPS, NULL);
 }

@@ -59,42 +59,19 @@ ujobs_sink_find(const char *name, bool lock)
 bool
 ujobs_sink_any(void)
 {
-	UjobsIdentity identity;
-	bool		any;
-
-	ujobs_identity_enter(&identity);
-	any = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_SINK_ANY), NULL).rows > 0;
-	ujobs_identity_leave(&identity);
-	return any;
+	return ujobs_catalogue_execute(UJOBS_SQL_SINK_ANY, NULL) > 0;
 }
 
 int32
 ujobs_sink_insert(const char *name, const char *kind, Jsonb *options, TimestampTz now)
 {
-	UjobsIdentity identity;
 	UjobsArgs	args = {0};
-	UjobsResult result;
-	int32		id;
 
-	ujobs_identity_enter(&identity);
 	ujobs_query_bind_text(&args, name);
 	ujobs_query_bind_text(&args, kind);
 	ujobs_query_bind_jsonb(&args, options);
 	ujobs_query_bind(&args, TimestampTzGetDatum(now));
-	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_SINK_INSERT), &args);
-	id = result.rows == 0 ? 0 : DatumGetInt32(ujobs_query_result_datum(&result, 0, 0));
-	ujobs_identity_leave(&identity);
-	return id;
-}
-
-static void
-run_with(UjobsStatementId statement, UjobsArgs *args)
-{
-	UjobsIdentity identity;
-
-	ujobs_identity_enter(&identity);
-	(void) ujobs_query_run(ujobs_catalogue_statement(statement), args);
-	ujobs_identity_leave(&identity);
+	return DatumGetInt32(ujobs_catalogue_value(UJOBS_SQL_SINK_INSERT, &args, Int32GetDatum(0)));
 }
 
 void
@@ -105,7 +82,7 @@ ujobs_sink_change(int32 id, const char *kind, Jsonb *options)
 	ujobs_query_bind(&args, Int32GetDatum(id));
 	ujobs_query_bind_text(&args, kind);
 	ujobs_query_bind_jsonb(&args, options);
-	run_with(UJOBS_SQL_SINK_UPDATE, &args);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_SINK_UPDATE, &args);
 }
 
 void
@@ -115,13 +92,13 @@ ujobs_sink_set_secret(int32 id, Jsonb *secret)
 
 	ujobs_query_bind(&args, Int32GetDatum(id));
 	ujobs_query_bind_jsonb(&args, secret);
-	run_with(UJOBS_SQL_SINK_SET_SECRET, &args);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_SINK_SET_SECRET, &args);
 }
 
 void
 ujobs_sink_hold_outbox(void)
 {
-	run_with(UJOBS_SQL_SINK_HOLD_OUTBOX, NULL);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_SINK_HOLD_OUTBOX, NULL);
 }
 
 char *
@@ -147,7 +124,7 @@ ujobs_sink_delete(int32 id)
 	UjobsArgs	args = {0};
 
 	ujobs_query_bind(&args, Int32GetDatum(id));
-	run_with(UJOBS_SQL_SINK_DELETE, &args);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_SINK_DELETE, &args);
 }
 
 void
@@ -159,7 +136,7 @@ ujobs_sink_set_status(int32 id, const char *error, TimestampTz now, TimestampTz 
 	ujobs_query_bind_text(&args, error);
 	ujobs_query_bind(&args, TimestampTzGetDatum(now));
 	ujobs_query_bind(&args, TimestampTzGetDatum(next_try_at));
-	run_with(UJOBS_SQL_SINK_SET_STATUS, &args);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_SINK_SET_STATUS, &args);
 }
 
 /* ---- queues ---- */
@@ -193,7 +170,7 @@ ujobs_sink_set_consumer(const char *queue, int32 sink_id, bool enabled)
 	ujobs_query_bind_text(&args, queue);
 	ujobs_query_bind(&args, Int32GetDatum(sink_id));
 	ujobs_query_bind(&args, BoolGetDatum(enabled));
-	run_with(UJOBS_SQL_CONSUMER_SET, &args);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_CONSUMER_SET, &args);
 }
 
 void
@@ -204,5 +181,5 @@ ujobs_sink_drive_queue(const char *queue, const char *driver, int32 sink_id)
 	ujobs_query_bind_text(&args, queue);
 	ujobs_query_bind_text(&args, driver);
 	ujobs_query_bind_maybe(&args, Int32GetDatum(sink_id));
-	run_with(UJOBS_SQL_SINK_DRIVE_QUEUE, &args);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_SINK_DRIVE_QUEUE, &args);
 }

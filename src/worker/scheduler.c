@@ -74,7 +74,7 @@ ujobs_scheduler_tell(UjobsEngine *of)
 static void
 at_exit(int code, Datum arg)
 {
-	(void) ujobs_engine_leave_seat(&engine->scheduler_pid);
+	(void) ujobs_engine_leave_process(&engine->scheduler_pid);
 }
 
 static void
@@ -84,8 +84,7 @@ start_process(Oid database)
 	engine = ujobs_engine_find(database);
 	if (engine == NULL)
 		proc_exit(0);
-	ujobs_worker_take_seat(&engine->scheduler_pid, &engine->scheduler_latch);
-	before_shmem_exit(at_exit, (Datum) 0);
+	ujobs_worker_enter(&engine->scheduler_pid, &engine->scheduler_latch, at_exit);
 	ujobs_worker_connect(database, "ujobs scheduler", "200ms");
 }
 

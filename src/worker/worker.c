@@ -39,9 +39,10 @@ ujobs_worker_own_cancel(SIGNAL_ARGS)
 }
 
 void
-ujobs_worker_take_seat(pid_t *seat, Latch *volatile *latch)
+ujobs_worker_enter(pid_t *pid, Latch *volatile *latch, pg_on_exit_callback at_exit)
 {
-	if (!ujobs_engine_take_seat(seat, latch))
+	before_shmem_exit(at_exit, (Datum) 0);
+	if (!ujobs_engine_enter_process(pid, latch))
 		proc_exit(0);
 }
 

@@ -33,11 +33,12 @@ extern bool ujobs_worker_is_own_cancel(void);
 
 /*
  * The entry in shared memory is the lock of what there is once per database: a
- * process that finds another one there ends.  Afterwards others can ring it.
+ * process that finds another one there ends.  Afterwards its latch can be set
+ * by others.  at_exit runs when the process ends, with or without the entry.
  */
-extern void ujobs_worker_take_seat(pid_t *seat, Latch *volatile *latch);
+extern void ujobs_worker_enter(pid_t *pid, Latch *volatile *latch, pg_on_exit_callback at_exit);
 
-/* Asks the process that has the seat to end. */
+/* Asks the process that has the entry to end. */
 extern void ujobs_worker_end(pid_t pid);
 
 /* In a transaction of its own: is there an extension in this database? */

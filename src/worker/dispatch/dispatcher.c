@@ -79,8 +79,7 @@ take_engine(void)
 		ereport(LOG, (errmsg("ujobs serves at most %d databases of a cluster", UJOBS_MAX_ENGINES)));
 		proc_exit(0);
 	}
-	before_shmem_exit(at_exit, (Datum) 0);
-	ujobs_worker_take_seat(&engine->dispatcher_pid, &engine->dispatcher_latch);
+	ujobs_worker_enter(&engine->dispatcher_pid, &engine->dispatcher_latch, at_exit);
 }
 
 /* Exit code 0: it is not started again until it is asked for. */

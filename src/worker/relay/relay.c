@@ -129,7 +129,7 @@ at_exit(int code, Datum arg)
 	if (engine->relay_pid != MyProcPid)
 		return;
 	ujobs_in_flight_clear();		/* before another relay can begin */
-	(void) ujobs_engine_leave_seat(&engine->relay_pid);
+	(void) ujobs_engine_leave_process(&engine->relay_pid);
 	if (code != 0)
 		pg_atomic_write_u32(&engine->relay_changed, 1); /* start another one */
 	ujobs_engine_wake(&engine->dispatcher_latch);
@@ -142,8 +142,7 @@ start_process(Oid database)
 	engine = ujobs_engine_find(database);
 	if (engine == NULL)
 		proc_exit(0);
-	ujobs_worker_take_seat(&engine->relay_pid, &engine->relay_latch);
-	before_shmem_exit(at_exit, (Datum) 0);
+	ujobs_worker_enter(&engine->relay_pid, &engine->relay_latch, at_exit);
 	ujobs_worker_connect(database, "ujobs relay", "500ms");
 	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	(void) ujobs_engine_area();
