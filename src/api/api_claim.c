@@ -46,7 +46,8 @@ read_queues(FunctionCallInfo fcinfo, int number, UjobsClaimAsk *ask)
 	int			n;
 
 	ujobs_argument_check_null(fcinfo, number, "queues");
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(number), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(number), TEXTOID, -1, false, TYPALIGN_INT, &elements,
+					  &nulls, &n);
 	if (n < 1 || n > UJOBS_CLAIM_QUEUES)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
@@ -195,7 +196,8 @@ take_one(Claim *claim, UjobsJob *job, const UjobsGranted *granted)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	UjobsLease	lease = {random_lease(), ujobs_clock_add(now, claim->visibility), claim->worker};
-	const UjobsDefinition *definition = job != NULL ? ujobs_definition_by_id(job->definition_id) : NULL;
+	const UjobsDefinition *definition = job != NULL ? ujobs_definition_by_id(job->definition_id) :
+													  NULL;
 	UjobsTaken	taken = UJOBS_TAKEN_GONE;
 
 	if (job != NULL && !may_claim(claim, job, definition))
@@ -205,7 +207,8 @@ take_one(Claim *claim, UjobsJob *job, const UjobsGranted *granted)
 	if (taken == UJOBS_TAKEN_OURS)
 		put_row(claim, job, definition->name, &lease);
 	else
-		ujobs_claim_decline(granted, taken == UJOBS_TAKEN_BUSY ? UJOBS_FATE_LATER : UJOBS_FATE_GONE);
+		ujobs_claim_decline(granted,
+							taken == UJOBS_TAKEN_BUSY ? UJOBS_FATE_LATER : UJOBS_FATE_GONE);
 	return taken == UJOBS_TAKEN_OURS;
 }
 

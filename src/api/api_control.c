@@ -75,7 +75,8 @@ is_own_job(int64 id)
 static bool
 is_running(int64 id, const UjobsWhere *where, UjobsSlot *slot)
 {
-	return where->state == UJOBS_STATE_LEASED || is_own_job(id) || ujobs_slot_find_running(id, slot) >= 0;
+	return where->state == UJOBS_STATE_LEASED || is_own_job(id) ||
+		   ujobs_slot_find_running(id, slot) >= 0;
 }
 
 /* ---- cancel ---- */

@@ -26,7 +26,8 @@ static const char *const outcomes[UJOBS_COUNTER_OUTCOMES] = {
 
 /* One row; label may be NULL: this sample has none besides its queue. */
 static void
-put_sample(ReturnSetInfo *rsinfo, const char *queue, const char *name, const char *label, double value)
+put_sample(ReturnSetInfo *rsinfo, const char *queue, const char *name, const char *label,
+		   double value)
 {
 	Datum		values[4];
 	bool		nulls[4] = {false};
@@ -66,7 +67,8 @@ put_outcomes(ReturnSetInfo *rsinfo, UjobsQueueCounter *counter)
 }
 
 static void
-put_histogram(ReturnSetInfo *rsinfo, UjobsQueueCounter *counter, const char *name, UjobsQueueCounterHistogram *h)
+put_histogram(ReturnSetInfo *rsinfo, UjobsQueueCounter *counter, const char *name,
+			  UjobsQueueCounterHistogram *h)
 {
 	const int64 *bounds = ujobs_queue_counter_bounds();
 	const char *queue = shown_name(counter);

@@ -145,7 +145,8 @@ ujobs_sql_retry_schedule(PG_FUNCTION_ARGS)
 Datum
 ujobs_sql_schema_check(PG_FUNCTION_ARGS)
 {
-	char	   *fault = ujobs_schema_check(ujobs_schema_compile(PG_GETARG_JSONB_P(0)), PG_GETARG_JSONB_P(1));
+	char	   *fault =
+		ujobs_schema_check(ujobs_schema_compile(PG_GETARG_JSONB_P(0)), PG_GETARG_JSONB_P(1));
 
 	if (fault == NULL)
 		PG_RETURN_NULL();
@@ -166,12 +167,14 @@ redefine(const UjobsDraft *stored, const UjobsDraft *asked, bool replace)
 		if (replace)
 			refuse_owner(asked->name);
 		if (differences == NULL)
-			differences = psprintf("owner is \"%s\", not \"%s\"", stored->owner_name, asked->owner_name);
+			differences = psprintf("owner is \"%s\", not \"%s\"", stored->owner_name,
+								   asked->owner_name);
 	}
 	if (differences == NULL)
 		return false;
 	if (!replace)
-		ujobs_argument_refuse_conflict("job", asked->name, psprintf("In the existing definition %s.", differences));
+		ujobs_argument_refuse_conflict("job", asked->name,
+									   psprintf("In the existing definition %s.", differences));
 	ujobs_define_update(stored->id, asked);
 	ujobs_define_awaken(stored->id, ujobs_clock_now());
 	return true;
@@ -239,7 +242,8 @@ ujobs_sql_define_job(PG_FUNCTION_ARGS)
 
 	read_name(fcinfo, &draft);
 	ujobs_define_options_read(fcinfo, 2, &draft);
-	draft.handler = ujobs_define_handler_resolve(ujobs_argument_required(fcinfo, 1, "handler"), &kind);
+	draft.handler = ujobs_define_handler_resolve(ujobs_argument_required(fcinfo, 1, "handler"),
+												 &kind);
 	PG_RETURN_DATUM(define(fcinfo, 2, &draft, kind));
 }
 
@@ -288,7 +292,8 @@ cancel_all_of(const char *name, int32 id, int64 retention)
 	cancel.reason = psprintf("definition \"%s\" was dropped", name);
 	cancel.now = ujobs_clock_now();
 	cancel.keep = retention > 0;
-	cancel.expires_at = ujobs_clock_add(cancel.now, cancel.keep ? retention : UJOBS_WAITED_FOR_RETENTION);
+	cancel.expires_at = ujobs_clock_add(cancel.now,
+										cancel.keep ? retention : UJOBS_WAITED_FOR_RETENTION);
 	cancel.slot = ujobs_history_slot_for(cancel.now, cancel.expires_at);
 	return cancel;
 }

@@ -35,7 +35,10 @@ result_values(UjobsEnqueued *result, Datum *values, bool *nulls)
 	values[2] = BoolGetDatum(result->deduped);
 }
 
-/* The row type of one job's answer, made once: to ask for it at each call is a thirtieth of an enqueue. */
+/*
+ * The row type of one job's answer, made once: to ask for it at each call is a
+ * thirtieth of an enqueue.
+ */
 static TupleDesc
 result_type(FunctionCallInfo fcinfo)
 {

@@ -27,8 +27,10 @@ name_argument(FunctionCallInfo fcinfo)
 		ujobs_argument_refuse_null("event", "Name the event, such as 'order_paid'.");
 	name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	if (name[0] == '\0' || strlen(name) > UJOBS_MAX_EVENT_BYTES)
-		ujobs_argument_refuse("event", psprintf("A name has 1 to %d bytes, this one has %zu.", UJOBS_MAX_EVENT_BYTES, strlen(name)),
-							 "Name the event, such as 'order_paid'; put data into the payload.");
+		ujobs_argument_refuse("event",
+							  psprintf("A name has 1 to %d bytes, this one has %zu.",
+									   UJOBS_MAX_EVENT_BYTES, strlen(name)),
+							  "Name the event, such as 'order_paid'; put data into the payload.");
 	return name;
 }
 
@@ -41,8 +43,10 @@ match_argument(FunctionCallInfo fcinfo)
 		return NULL;
 	match = text_to_cstring(PG_GETARG_TEXT_PP(2));
 	if (strlen(match) > UJOBS_MAX_EVENT_BYTES)
-		ujobs_argument_refuse("match", psprintf("A match has at most %d bytes, this one has %zu.", UJOBS_MAX_EVENT_BYTES, strlen(match)),
-							 "Give the key that waiting jobs name; put data into the payload.");
+		ujobs_argument_refuse("match",
+							  psprintf("A match has at most %d bytes, this one has %zu.",
+									   UJOBS_MAX_EVENT_BYTES, strlen(match)),
+							  "Give the key that waiting jobs name; put data into the payload.");
 	return match;
 }
 
@@ -52,7 +56,8 @@ ttl_argument(FunctionCallInfo fcinfo)
 	int64		ttl;
 
 	if (PG_ARGISNULL(3))
-		ujobs_argument_refuse_null("ttl", "Give the time for which the event can be found, such as '7 days'.");
+		ujobs_argument_refuse_null(
+			"ttl", "Give the time for which the event can be found, such as '7 days'.");
 	ttl = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(3));
 	if (ttl < 0 || ttl == PG_INT64_MAX)
 		ujobs_argument_refuse("ttl", "A time to live is not negative and not infinite.",
@@ -69,7 +74,8 @@ ujobs_sql_publish_event(PG_FUNCTION_ARGS)
 	PreventCommandIfReadOnly("ujobs.publish_event()");
 	event.name = name_argument(fcinfo);
 	if (PG_ARGISNULL(1))
-		ujobs_argument_refuse_null("payload", "Pass a jsonb value, such as '{}', or 'null' for JSON null.");
+		ujobs_argument_refuse_null("payload",
+								   "Pass a jsonb value, such as '{}', or 'null' for JSON null.");
 	event.payload = PG_GETARG_JSONB_P(1);
 	event.match = match_argument(fcinfo);
 	event.expires_at = ujobs_clock_add(event.published_at, ttl_argument(fcinfo));

@@ -26,7 +26,8 @@ describe_job(const UjobsJob *job)
 
 	ujobs_json_begin_object(&json, NULL);
 	ujobs_json_number(&json, "id", job->id);
-	ujobs_json_text(&json, "runId", DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&job->run_id))));
+	ujobs_json_text(&json, "runId",
+					DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&job->run_id))));
 	ujobs_json_text(&json, "name", definition != NULL ? definition->name : NULL);
 	ujobs_json_text(&json, "queue", job->queue);
 	ujobs_json_number(&json, "attempt", job->attempt);

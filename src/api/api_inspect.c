@@ -97,7 +97,8 @@ ujobs_sql_job_state(PG_FUNCTION_ARGS)
 Datum
 ujobs_sql_end_state(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_TEXT_P(cstring_to_text(ujobs_state_shown((UjobsState) PG_GETARG_CHAR(0), 0, 0, false)));
+	PG_RETURN_TEXT_P(
+		cstring_to_text(ujobs_state_shown((UjobsState) PG_GETARG_CHAR(0), 0, 0, false)));
 }
 
 /*
@@ -188,8 +189,10 @@ ujobs_sql_workers(PG_FUNCTION_ARGS)
 		values[0] = Int32GetDatum(p->pid);
 		nulls[0] = p->pid == 0;
 		values[1] = CStringGetTextDatum(kinds[p->kind]);
-		bind_name(&values[2], &nulls[2], OidIsValid(p->database) ? get_database_name(p->database) : NULL);
-		bind_name(&values[3], &nulls[3], OidIsValid(p->role) ? GetUserNameFromId(p->role, true) : NULL);
+		bind_name(&values[2], &nulls[2],
+				  OidIsValid(p->database) ? get_database_name(p->database) : NULL);
+		bind_name(&values[3], &nulls[3],
+				  OidIsValid(p->role) ? GetUserNameFromId(p->role, true) : NULL);
 		values[4] = CStringGetTextDatum(p->state);
 		values[5] = Int64GetDatum(p->job_id);
 		nulls[5] = p->job_id == 0;

@@ -174,8 +174,8 @@ ujobs_sql_nack(PG_FUNCTION_ARGS)
 	nack.park = PG_GETARG_BOOL(5);
 	nack.dead_letter = dead_letter_argument(fcinfo, 6);
 	refuse_contradiction(&nack);
-	PG_RETURN_TEXT_P(cstring_to_text(ujobs_external_nack(ujobs_lease_require_mine(fcinfo, "ujobs.nack()", &lease),
-														&nack)));
+	PG_RETURN_TEXT_P(cstring_to_text(
+		ujobs_external_nack(ujobs_lease_require_mine(fcinfo, "ujobs.nack()", &lease), &nack)));
 }
 
 /* ---- heartbeat ---- */

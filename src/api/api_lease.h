@@ -23,6 +23,7 @@ extern int64 ujobs_lease_visibility(FunctionCallInfo fcinfo, int number);
 extern UjobsJob *ujobs_lease_mine(FunctionCallInfo fcinfo, const char *function, UjobsLease *lease);
 
 /* The same, but UJ019 instead of NULL. */
-extern UjobsJob *ujobs_lease_require_mine(FunctionCallInfo fcinfo, const char *function, UjobsLease *lease);
+extern UjobsJob *ujobs_lease_require_mine(FunctionCallInfo fcinfo, const char *function,
+										  UjobsLease *lease);
 
 #endif							/* UJOBS_API_API_LEASE_H */

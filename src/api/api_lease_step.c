@@ -52,7 +52,10 @@ ujobs_sql_step_get(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(output);
 }
 
-/* step_put(id, lease, name, output): an output that is NULL is JSON null, or step_get would not see the step. */
+/*
+ * step_put(id, lease, name, output): an output that is NULL is JSON null, or
+ * step_get would not see the step.
+ */
 Datum
 ujobs_sql_step_put(PG_FUNCTION_ARGS)
 {

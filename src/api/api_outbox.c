@@ -60,23 +60,29 @@ check_header(const char *name, const JsonbValue *value)
 {
 	static const char token[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
-	const char *hint = "A header's name is letters, digits and dashes, its value a string of one line.";
+	const char *hint =
+		"A header's name is letters, digits and dashes, its value a string of one line.";
 
 	if (*name == '\0' || strspn(name, token) != strlen(name))
 		ujobs_argument_refuse("headers", psprintf("\"%s\" is not a name of a header.", name), hint);
 	if (is_reserved(name))
-		ujobs_argument_refuse("headers", psprintf("\"%s\" is set by ujobs itself.", name), "Leave it out.");
+		ujobs_argument_refuse("headers", psprintf("\"%s\" is set by ujobs itself.", name),
+							  "Leave it out.");
 	if (value->type != jbvString)
-		ujobs_argument_refuse("headers", psprintf("The value of \"%s\" is not a string.", name), hint);
+		ujobs_argument_refuse("headers", psprintf("The value of \"%s\" is not a string.", name),
+							  hint);
 	if (strlen(name) + value->val.string.len > MAX_HEADER_BYTES)
-		ujobs_argument_refuse("headers", psprintf("\"%s\" and its value have %zu bytes of %d.", name,
-							 strlen(name) + value->val.string.len, MAX_HEADER_BYTES), hint);
+		ujobs_argument_refuse("headers",
+							  psprintf("\"%s\" and its value have %zu bytes of %d.", name,
+									   strlen(name) + value->val.string.len, MAX_HEADER_BYTES),
+							  hint);
 	for (int i = 0; i < value->val.string.len; i++)
 	{
 		unsigned char c = value->val.string.val[i];
 
 		if ((c < ' ' && c != '\t') || c == 127)
-			ujobs_argument_refuse("headers", psprintf("The value of \"%s\" has a control character.", name), hint);
+			ujobs_argument_refuse(
+				"headers", psprintf("The value of \"%s\" has a control character.", name), hint);
 	}
 }
 
@@ -87,8 +93,9 @@ needs_trace(Jsonb *headers)
 	JsonbValue	value;
 
 	return ujobs_guc_traceparent != NULL && *ujobs_guc_traceparent != '\0' &&
-		ujobs_traceparent_fault(ujobs_guc_traceparent) == NULL &&
-		getKeyJsonValueFromContainer(&headers->root, "traceparent", strlen("traceparent"), &value) == NULL;
+		   ujobs_traceparent_fault(ujobs_guc_traceparent) == NULL &&
+		   getKeyJsonValueFromContainer(&headers->root, "traceparent", strlen("traceparent"),
+										&value) == NULL;
 }
 
 static Jsonb *
@@ -106,9 +113,11 @@ headers_argument(FunctionCallInfo fcinfo, int argument)
 	else
 		headers = PG_GETARG_JSONB_P(argument);
 	if (!JB_ROOT_IS_OBJECT(headers))
-		ujobs_argument_refuse("headers", "It is not a JSON object.", "Pass an object of strings, such as {\"x-source\": \"shop\"}.");
+		ujobs_argument_refuse("headers", "It is not a JSON object.",
+							  "Pass an object of strings, such as {\"x-source\": \"shop\"}.");
 	if (JB_ROOT_COUNT(headers) > MAX_HEADERS)
-		ujobs_argument_refuse("headers", psprintf("There are %d of them.", JB_ROOT_COUNT(headers)), "Pass at most 50.");
+		ujobs_argument_refuse("headers", psprintf("There are %d of them.", JB_ROOT_COUNT(headers)),
+							  "Pass at most 50.");
 	ujobs_json_begin_object(&json, NULL);
 	it = JsonbIteratorInit(&headers->root);
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
@@ -134,7 +143,9 @@ static void
 check_text(const char *option, const char *text, const char *hint)
 {
 	if (*text == '\0' || strlen(text) > MAX_TOPIC_BYTES)
-		ujobs_argument_refuse(option, psprintf("It has %zu bytes; it takes 1 to %d.", strlen(text), MAX_TOPIC_BYTES), hint);
+		ujobs_argument_refuse(
+			option, psprintf("It has %zu bytes; it takes 1 to %d.", strlen(text), MAX_TOPIC_BYTES),
+			hint);
 }
 
 static UjobsSink *
@@ -164,7 +175,8 @@ ujobs_sql_publish(PG_FUNCTION_ARGS)
 	sink = sink_argument(fcinfo);
 	message.sink_id = sink->id;
 	message.topic = ujobs_argument_required(fcinfo, 1, "topic");
-	check_text("topic", message.topic, "Name the subject, stream or path that the message goes to.");
+	check_text("topic", message.topic,
+			   "Name the subject, stream or path that the message goes to.");
 	if (PG_ARGISNULL(2))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -173,9 +185,11 @@ ujobs_sql_publish(PG_FUNCTION_ARGS)
 	payload = PG_GETARG_JSONB_P(2);
 	message.key = PG_ARGISNULL(3) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(3));
 	if (message.key != NULL)
-		check_text("key", message.key, "Give what the messages that must keep their order have in common, or NULL.");
+		check_text("key", message.key,
+				   "Give what the messages that must keep their order have in common, or NULL.");
 	message.headers = headers_argument(fcinfo, 4);
-	ujobs_route_check_size(payload, sink->name, ujobs_sink_module_max_payload(sink->kind, sink->options));
+	ujobs_route_check_size(payload, sink->name,
+						   ujobs_sink_module_max_payload(sink->kind, sink->options));
 	PG_RETURN_INT64(ujobs_outbox_write(&message, &payload, NULL, 1));
 }
 
@@ -254,5 +268,6 @@ ujobs_sql_publishing(PG_FUNCTION_ARGS)
 
 	for (int i = 0; i < n; i++)
 		values[i] = Int64GetDatum(ids[i]);
-	PG_RETURN_ARRAYTYPE_P(construct_array(values, n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+	PG_RETURN_ARRAYTYPE_P(
+		construct_array(values, n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }

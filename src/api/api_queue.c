@@ -85,7 +85,9 @@ describe(const char *queue, const UjobsQueueLimits *limits)
 	add_limit(&json, "perTenant", limits->per_tenant);
 	add_limit(&json, "ratePerTenant", limits->rate_per_tenant);
 	add_limit(&json, "rateWindowMs",
-			  limits->rate_per_tenant == 0 ? 0 : ujobs_clock_interval_us(limits->rate_window) / US_PER_MS);
+			  limits->rate_per_tenant == 0 ?
+				  0 :
+				  ujobs_clock_interval_us(limits->rate_window) / US_PER_MS);
 	return ujobs_json_end(&json);
 }
 

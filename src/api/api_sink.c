@@ -72,7 +72,8 @@ object_argument(FunctionCallInfo fcinfo, int argument, const char *name)
 				 errhint("Give it a JSON object, '{}' for nothing.")));
 	object = PG_GETARG_JSONB_P(argument);
 	if (!JB_ROOT_IS_OBJECT(object))
-		ujobs_argument_refuse(name, "It is not a JSON object.", "Give it an object; its members are strings, numbers and booleans.");
+		ujobs_argument_refuse(name, "It is not a JSON object.",
+							  "Give it an object; its members are strings, numbers and booleans.");
 	return object;
 }
 
@@ -103,8 +104,10 @@ check_url(const char *kind, Jsonb *options)
 	JsonbValue	value;
 	char	   *at;
 
-	if (getKeyJsonValueFromContainer(&options->root, "url", 3, &value) == NULL || value.type != jbvString)
-		ujobs_argument_refuse("url", "It is not there, or not a string.", "Give the system's address, such as 'nats://127.0.0.1:4222'.");
+	if (getKeyJsonValueFromContainer(&options->root, "url", 3, &value) == NULL ||
+		value.type != jbvString)
+		ujobs_argument_refuse("url", "It is not there, or not a string.",
+							  "Give the system's address, such as 'nats://127.0.0.1:4222'.");
 	at = pnstrdup(value.val.string.val, value.val.string.len);
 	while ((at = strstr(at, "://")) != NULL)
 	{
@@ -128,12 +131,16 @@ validate(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
 	const char *unknown = ujobs_sink_module_unknown_option(module, options);
 
 	if (unknown != NULL)
-		ujobs_argument_refuse("options", psprintf("Sinks of kind \"%s\" have no option \"%s\".", module->kind, unknown),
-							 "Correct its name or leave it out.");
+		ujobs_argument_refuse("options",
+							  psprintf("Sinks of kind \"%s\" have no option \"%s\".", module->kind,
+									   unknown),
+							  "Correct its name or leave it out.");
 	unknown = ujobs_sink_module_unknown_secret(module, options);
 	if (unknown != NULL)
-		ujobs_argument_refuse("secret", psprintf("Sinks of kind \"%s\" have no secret \"%s\".", module->kind, unknown),
-							 "Correct its name or leave it out.");
+		ujobs_argument_refuse("secret",
+							  psprintf("Sinks of kind \"%s\" have no secret \"%s\".", module->kind,
+									   unknown),
+							  "Correct its name or leave it out.");
 	(void) ujobs_sink_module_max_payload(module->kind, facts->options);
 	(void) ujobs_sink_module_attempts(facts->options);
 	if (module->validate != NULL && !module->validate(options, &error))
@@ -208,9 +215,10 @@ change(UjobsSink *stored, const UjobsSink *asked, bool replace)
 	if (same(stored, asked))
 		return false;
 	if (!replace)
-		ujobs_argument_refuse_conflict("sink", stored->name,
-									   psprintf("It is of kind \"%s\" with the options %s.", stored->kind,
-												JsonbToCString(NULL, &stored->options->root, VARSIZE(stored->options))));
+		ujobs_argument_refuse_conflict(
+			"sink", stored->name,
+			psprintf("It is of kind \"%s\" with the options %s.", stored->kind,
+					 JsonbToCString(NULL, &stored->options->root, VARSIZE(stored->options))));
 	check_kind_change(stored, asked);
 	ujobs_sink_change(stored->id, asked->kind, asked->options);
 	stored->kind = asked->kind;
@@ -235,7 +243,8 @@ store(UjobsSink *asked, bool replace)
 			asked->secret = stored->secret;
 			break;
 		}
-		asked->id = ujobs_sink_insert(asked->name, asked->kind, asked->options, GetCurrentTimestamp());
+		asked->id = ujobs_sink_insert(asked->name, asked->kind, asked->options,
+									  GetCurrentTimestamp());
 		if (asked->id != 0)
 		{
 			changed = true;
@@ -260,14 +269,16 @@ settle_store_identity(void)
 static Jsonb *
 without_check(Jsonb *options)
 {
-	return DatumGetJsonbP(DirectFunctionCall2(jsonb_delete, JsonbPGetDatum(options), CStringGetTextDatum("check")));
+	return DatumGetJsonbP(
+		DirectFunctionCall2(jsonb_delete, JsonbPGetDatum(options), CStringGetTextDatum("check")));
 }
 
 static void
 check_kind(const char *kind)
 {
 	if (strcmp(kind, "nats") != 0 && strcmp(kind, "redis") != 0 && strcmp(kind, "http") != 0)
-		ujobs_argument_refuse("kind", psprintf("It is \"%s\".", kind), "Pass 'nats', 'redis' or 'http'.");
+		ujobs_argument_refuse("kind", psprintf("It is \"%s\".", kind),
+							  "Pass 'nats', 'redis' or 'http'.");
 }
 
 /* define_sink(name, kind, options, replace) */
@@ -315,7 +326,8 @@ static void
 hide_statement(void)
 {
 	pgstat_report_activity(STATE_RUNNING, "<ujobs.set_sink_secret>");
-	(void) set_config_option("log_min_error_statement", "panic", PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("log_min_error_statement", "panic", PGC_SUSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
 }
 
 /* set_sink_secret(name, secret) */
@@ -371,8 +383,11 @@ broker_required(const char *name, const char *queue)
 	UjobsSink  *sink = sink_required(name);
 
 	if (strcmp(sink->kind, "http") == 0)
-		ujobs_argument_refuse("sink", psprintf("Sink \"%s\" is of kind \"http\", which keeps no queue such as \"%s\".", name, queue),
-							 "Pass a sink of kind 'nats' or 'redis'.");
+		ujobs_argument_refuse(
+			"sink",
+			psprintf("Sink \"%s\" is of kind \"http\", which keeps no queue such as \"%s\".", name,
+					 queue),
+			"Pass a sink of kind 'nats' or 'redis'.");
 	return sink;
 }
 
@@ -394,17 +409,23 @@ driver_sink(const char *queue, const char *driver, const char *name)
 	if (strcmp(driver, "pg") == 0)
 	{
 		if (name != NULL)
-			ujobs_argument_refuse("sink", "Driver 'pg' keeps the jobs of the queue in this database.", "Leave out the sink.");
+			ujobs_argument_refuse("sink",
+								  "Driver 'pg' keeps the jobs of the queue in this database.",
+								  "Leave out the sink.");
 		return 0;
 	}
 	if (strcmp(driver, "nats") != 0 && strcmp(driver, "redis") != 0)
-		ujobs_argument_refuse("driver", psprintf("It is \"%s\".", driver), "Pass 'pg', 'nats' or 'redis'.");
+		ujobs_argument_refuse("driver", psprintf("It is \"%s\".", driver),
+							  "Pass 'pg', 'nats' or 'redis'.");
 	if (name == NULL)
-		ujobs_argument_refuse("sink", psprintf("Driver \"%s\" needs a sink.", driver), "Name a sink of that kind.");
+		ujobs_argument_refuse("sink", psprintf("Driver \"%s\" needs a sink.", driver),
+							  "Name a sink of that kind.");
 	sink = broker_required(name, queue);
 	if (strcmp(sink->kind, driver) != 0)
-		ujobs_argument_refuse("sink", psprintf("Sink \"%s\" is of kind \"%s\", the driver is \"%s\".", name, sink->kind, driver),
-							 "Pass a sink of the driver's kind.");
+		ujobs_argument_refuse("sink",
+							  psprintf("Sink \"%s\" is of kind \"%s\", the driver is \"%s\".", name,
+									   sink->kind, driver),
+							  "Pass a sink of the driver's kind.");
 	return sink->id;
 }
 

@@ -95,8 +95,8 @@ instant_after(const Interval *interval, const char *option)
 		refuse_interval(option, "It is negative.");
 	if (us == PG_INT64_MAX || ujobs_clock_add(now, us) == DT_NOEND)
 		refuse_interval(option, "It never ends.");
-	return DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(now),
-												   PointerGetDatum(interval)));
+	return DatumGetTimestampTz(DirectFunctionCall2(
+		timestamptz_pl_interval, TimestampTzGetDatum(now), PointerGetDatum(interval)));
 }
 
 /* The same under every setting of the session: it becomes part of a name. */
@@ -143,7 +143,8 @@ step_run(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 
 	/* With three arguments a forgotten one looks like the others. */
 	if (PG_NARGS() == 3 && PG_ARGISNULL(2))
-		ujobs_argument_refuse_null("args", "To take the result, write CALL ujobs.step_run(name, command, NULL, result).");
+		ujobs_argument_refuse_null(
+			"args", "To take the result, write CALL ujobs.step_run(name, command, NULL, result).");
 	output = ujobs_step_run(call, text_argument(fcinfo, 0), text_argument(fcinfo, 1),
 							has_args ? jsonb_argument(fcinfo, 2) : NULL);
 	return inout(fcinfo, output);

@@ -54,12 +54,16 @@ role_of(const UjobsTask *task)
 	return ujobs_definition_role(stored.owner, stored.owner_name);
 }
 
-/* Each job must be there, may be enqueued by the role, takes the input and renders its key: now, and not at night. */
+/*
+ * Each job must be there, may be enqueued by the role, takes the input and
+ * renders its key: now, and not at night.
+ */
 static void
 check_entries(const char *task, Oid role, const UjobsTaskEntry *entries, int n)
 {
 	if (n == 0)
-		ujobs_argument_refuse("enqueue", "The list is empty.", "Name at least one job, such as [[\"send_digest\", {}]].");
+		ujobs_argument_refuse("enqueue", "The list is empty.",
+							  "Name at least one job, such as [[\"send_digest\", {}]].");
 	for (int i = 0; i < n; i++)
 	{
 		const UjobsDefinition *definition = ujobs_define_find(entries[i].job);
@@ -73,7 +77,8 @@ check_entries(const char *task, Oid role, const UjobsTaskEntry *entries, int n)
 					 errhint("The owner can grant it with ujobs.grant_enqueue.")));
 		ujobs_rule_check_input(definition, entries[i].input);
 		(void) ujobs_rule_tenant(definition, entries[i].input);
-		(void) ujobs_task_key(task, ujobs_clock_now(), ujobs_rule_key(definition, entries[i].input));
+		(void) ujobs_task_key(task, ujobs_clock_now(),
+							  ujobs_rule_key(definition, entries[i].input));
 	}
 }
 
@@ -85,8 +90,9 @@ read_what(FunctionCallInfo fcinfo, UjobsTask *task)
 
 	if (PG_ARGISNULL(3) == PG_ARGISNULL(4))
 		ujobs_argument_refuse(PG_ARGISNULL(3) ? "enqueue" : "enqueue_fn",
-							 PG_ARGISNULL(3) ? "Neither enqueue nor enqueue_fn is given." : "Both enqueue and enqueue_fn are given.",
-							 "Give one of them.");
+							  PG_ARGISNULL(3) ? "Neither enqueue nor enqueue_fn is given." :
+												"Both enqueue and enqueue_fn are given.",
+							  "Give one of them.");
 	if (!PG_ARGISNULL(4))
 	{
 		task->enqueue_fn = ujobs_task_function_resolve(text_to_cstring(PG_GETARG_TEXT_PP(4)));
@@ -103,10 +109,13 @@ read_catch_up(FunctionCallInfo fcinfo, UjobsTask *task)
 	char	   *policy = PG_ARGISNULL(5) ? pstrdup("skip") : text_to_cstring(PG_GETARG_TEXT_PP(5));
 
 	if (!ujobs_task_catch_up_read(policy, &task->catch_up))
-		ujobs_argument_refuse("catch_up", psprintf("\"catch_up\" is \"%s\".", policy), "Pass 'skip', 'run-once' or 'run-all'.");
+		ujobs_argument_refuse("catch_up", psprintf("\"catch_up\" is \"%s\".", policy),
+							  "Pass 'skip', 'run-once' or 'run-all'.");
 	task->max_catch_up = PG_ARGISNULL(6) ? 10 : PG_GETARG_INT32(6);
 	if (task->max_catch_up < 1)
-		ujobs_argument_refuse("max_catch_up", psprintf("\"max_catch_up\" is %d.", task->max_catch_up), "Pass 1 or more.");
+		ujobs_argument_refuse("max_catch_up",
+							  psprintf("\"max_catch_up\" is %d.", task->max_catch_up),
+							  "Pass 1 or more.");
 }
 
 /* The key of an occurrence begins with the name. */
@@ -146,7 +155,8 @@ same_text(const char *a, const char *b)
 static bool
 same_list(Jsonb *a, Jsonb *b)
 {
-	return (a == NULL) == (b == NULL) && (a == NULL || compareJsonbContainers(&a->root, &b->root) == 0);
+	return (a == NULL) == (b == NULL) &&
+		   (a == NULL || compareJsonbContainers(&a->root, &b->root) == 0);
 }
 
 /* The first option in which they differ; NULL: in none. */
@@ -193,7 +203,8 @@ own_required(const UjobsTask *task, Oid role)
 static void
 keep_watermark(const UjobsTask *stored, UjobsTask *asked)
 {
-	bool		same_rule = same_text(stored->cron, asked->cron) && same_text(stored->tz, asked->tz);
+	bool		same_rule =
+		same_text(stored->cron, asked->cron) && same_text(stored->tz, asked->tz);
 
 	asked->paused = stored->enabled == asked->enabled ? stored->paused : !asked->enabled;
 	if (same_rule && (asked->paused || !stored->paused))
@@ -206,10 +217,12 @@ redefine(const UjobsTask *stored, UjobsTask *asked, bool replace)
 {
 	const char *option = difference(stored, asked);
 
-	if (option == NULL && !has_privs_of_role(asked->owner, ujobs_definition_role(stored->owner, stored->owner_name)))
+	if (option == NULL &&
+		!has_privs_of_role(asked->owner, ujobs_definition_role(stored->owner, stored->owner_name)))
 		option = "owner";
 	if (option != NULL && !replace)
-		ujobs_argument_refuse_conflict("task", asked->name, psprintf("The existing task has another %s.", option));
+		ujobs_argument_refuse_conflict("task", asked->name,
+									   psprintf("The existing task has another %s.", option));
 	own_required(stored, asked->owner);
 	asked->owner = stored->owner;
 	asked->owner_name = stored->owner_name;
@@ -440,7 +453,9 @@ ujobs_sql_task_entries(PG_FUNCTION_ARGS)
 	occurrence = PG_ARGISNULL(1) ? next_run(&task, ujobs_clock_now()) : PG_GETARG_TIMESTAMPTZ(1);
 	list = task.enqueue_fn ? ujobs_task_function_call(task.enqueue_fn, occurrence) : task.enqueue;
 	if (list != NULL)
-		n = ujobs_task_entries_read(list, task.enqueue_fn ? psprintf("enqueue_fn %s", task.enqueue_fn) : "enqueue", &entries);
+		n = ujobs_task_entries_read(
+			list, task.enqueue_fn ? psprintf("enqueue_fn %s", task.enqueue_fn) : "enqueue",
+			&entries);
 	PG_RETURN_JSONB_P(ujobs_task_entries_to_jsonb(entries, n));
 }
 
@@ -472,7 +487,10 @@ ujobs_sql_next_run(PG_FUNCTION_ARGS)
 
 /* ---- a round by hand ---- */
 
-/* One round of the scheduler in this session and at this session's clock, beside any other scheduler. */
+/*
+ * One round of the scheduler in this session and at this session's clock,
+ * beside any other scheduler.
+ */
 Datum
 ujobs_sql_fire_due_tasks(PG_FUNCTION_ARGS)
 {

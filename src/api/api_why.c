@@ -63,12 +63,15 @@ explain_ended(const UjobsJobFacts *f)
 	switch (f->state)
 	{
 		case UJOBS_STATE_DONE:
-			return blocked(NULL, psprintf("done: finished at %s in attempt %d", instant(f->at), f->attempt));
+			return blocked(NULL, psprintf("done: finished at %s in attempt %d", instant(f->at),
+										  f->attempt));
 		case UJOBS_STATE_DEAD:
-			return blocked(NULL, psprintf("dead: gave up at %s after attempt %d of %d%s%s", instant(f->at),
-										  f->attempt, f->max_attempts, why ? ": " : "", why ? why : ""));
+			return blocked(NULL, psprintf("dead: gave up at %s after attempt %d of %d%s%s",
+										  instant(f->at), f->attempt, f->max_attempts,
+										  why ? ": " : "", why ? why : ""));
 		default:
-			return blocked(NULL, psprintf("cancelled at %s%s%s", instant(f->at), why ? ": " : "", why ? why : ""));
+			return blocked(NULL, psprintf("cancelled at %s%s%s", instant(f->at), why ? ": " : "",
+										  why ? why : ""));
 	}
 }
 
@@ -77,8 +80,8 @@ explain_running(const UjobsJobFacts *f, const UjobsSlot *slot)
 {
 	int			attempt = f->state == UJOBS_STATE_PENDING ? f->attempt + 1 : f->attempt;
 
-	return blocked(NULL, psprintf("running: attempt %d of %d since %s in process %d",
-								  attempt, f->max_attempts, instant(slot->job_started), (int) slot->pid));
+	return blocked(NULL, psprintf("running: attempt %d of %d since %s in process %d", attempt,
+								  f->max_attempts, instant(slot->job_started), (int) slot->pid));
 }
 
 static Explanation
@@ -99,9 +102,11 @@ explain_engine(void)
 	UjobsEngineState state = ujobs_activity_engine(&no_worker);
 
 	if (!ujobs_guc_serves_this_database())
-		return blocked("ujobs.databases",
-					   psprintf("waiting: the setting ujobs.databases does not name database \"%s\", so no engine runs in it",
-								get_database_name(MyDatabaseId)));
+		return blocked(
+			"ujobs.databases",
+			psprintf(
+				"waiting: the setting ujobs.databases does not name database \"%s\", so no engine runs in it",
+				get_database_name(MyDatabaseId)));
 	if (no_worker)
 		return blocked("max_worker_processes",
 					   "waiting: no background worker could be started because max_worker_processes is exhausted");
@@ -114,7 +119,9 @@ explain_engine(void)
 						   "waiting: the engine is paused because this database was restored or copied from another database; call ujobs.start_workers() to accept it");
 		case UJOBS_ENGINE_DRAINING:
 		case UJOBS_ENGINE_STOPPED:
-			return blocked("engine", "waiting: the engine was stopped; call ujobs.start_workers() to start it");
+			return blocked(
+				"engine",
+				"waiting: the engine was stopped; call ujobs.start_workers() to start it");
 		case UJOBS_ENGINE_NONE:
 		case UJOBS_ENGINE_DOWN:
 			break;
@@ -122,7 +129,9 @@ explain_engine(void)
 	if (ujobs_store_identity_check() == UJOBS_STORE_STRANGE)
 		return blocked("engine",
 					   "waiting: this database was restored or copied from another database, and no engine runs in it; call ujobs.start_workers() to accept it");
-	return blocked("engine", "waiting: no engine runs in this database; call ujobs.start_workers() to start it");
+	return blocked(
+		"engine",
+		"waiting: no engine runs in this database; call ujobs.start_workers() to start it");
 }
 
 static Explanation
@@ -134,13 +143,17 @@ explain_tenant(const UjobsJobFacts *f)
 
 	if (tenant == 0)
 		return blocked(NULL, NULL);
-	if (f->per_tenant > 0 && ujobs_activity_units(UJOBS_SHOWN_TENANT, queue, tenant) >= f->per_tenant)
-		return blocked(f->queue, psprintf("waiting: tenant \"%s\" is at its limit of %d in queue \"%s\"",
-										  f->tenant, f->per_tenant, f->queue));
+	if (f->per_tenant > 0 &&
+		ujobs_activity_units(UJOBS_SHOWN_TENANT, queue, tenant) >= f->per_tenant)
+		return blocked(f->queue,
+					   psprintf("waiting: tenant \"%s\" is at its limit of %d in queue \"%s\"",
+								f->tenant, f->per_tenant, f->queue));
 	until = f->rate_per_tenant > 0 ? ujobs_activity_rate_until(queue, tenant) : 0;
 	if (until > GetCurrentTimestamp())
-		return blocked(f->queue, psprintf("waiting: tenant \"%s\" is at its rate of %d in %s in queue \"%s\" until %s",
-										  f->tenant, f->rate_per_tenant, f->rate_window, f->queue, instant(until)));
+		return blocked(
+			f->queue,
+			psprintf("waiting: tenant \"%s\" is at its rate of %d in %s in queue \"%s\" until %s",
+					 f->tenant, f->rate_per_tenant, f->rate_window, f->queue, instant(until)));
 	return blocked(NULL, NULL);
 }
 
@@ -153,7 +166,8 @@ explain_limits(const UjobsJobFacts *f)
 		return blocked(f->definition, psprintf("waiting: job \"%s\" is at its limit of %d running",
 											   f->definition, f->concurrency));
 	if (f->queue_concurrency > 0 &&
-		ujobs_activity_units(UJOBS_SHOWN_QUEUE, ujobs_hash_queue(f->queue), 0) >= f->queue_concurrency)
+		ujobs_activity_units(UJOBS_SHOWN_QUEUE, ujobs_hash_queue(f->queue), 0) >=
+			f->queue_concurrency)
 		return blocked(f->queue, psprintf("waiting: queue \"%s\" is at its limit of %d running",
 										  f->queue, f->queue_concurrency));
 	return explain_tenant(f);
@@ -166,12 +180,14 @@ explain_workers(const UjobsJobFacts *f)
 	int			idle;
 
 	if (ujobs_guc_max_running > 0 && ujobs_activity_units_of_database() >= ujobs_guc_max_running)
-		return blocked("ujobs.max_running",
-					   psprintf("waiting: the database is at its limit of %d running jobs (ujobs.max_running)",
-								ujobs_guc_max_running));
+		return blocked(
+			"ujobs.max_running",
+			psprintf("waiting: the database is at its limit of %d running jobs (ujobs.max_running)",
+					 ujobs_guc_max_running));
 	if (!f->external && ujobs_activity_executors(&idle) >= ujobs_guc_max_workers && idle == 0)
 		return blocked("ujobs.max_workers",
-					   psprintf("waiting: all %d workers (ujobs.max_workers) are busy", ujobs_guc_max_workers));
+					   psprintf("waiting: all %d workers (ujobs.max_workers) are busy",
+								ujobs_guc_max_workers));
 	return blocked(NULL, NULL);
 }
 
@@ -179,8 +195,10 @@ explain_workers(const UjobsJobFacts *f)
 static Explanation
 explain_owner(const UjobsJobFacts *f)
 {
-	const UjobsDefinition *definition = f->external ? NULL : ujobs_definition_by_id(f->definition_id);
-	char	   *missing = definition == NULL ? NULL : ujobs_execution_plan_missing_owner(definition, true);
+	const UjobsDefinition *definition = f->external ? NULL :
+													  ujobs_definition_by_id(f->definition_id);
+	char	   *missing =
+		definition == NULL ? NULL : ujobs_execution_plan_missing_owner(definition, true);
 
 	if (missing == NULL)
 		return blocked(NULL, NULL);
@@ -234,14 +252,15 @@ explain_step(const UjobsJobFacts *f)
 
 	if (f->event != NULL)
 		return blocked(f->event,
-					   psprintf("suspended: waiting for event \"%s\"%s%s%s%s in step \"%s\"", f->event,
-								match ? " (match \"" : "", match ? f->match : "", match ? "\")" : "",
-								until(f->wake_at), f->step));
+					   psprintf("suspended: waiting for event \"%s\"%s%s%s%s in step \"%s\"",
+								f->event, match ? " (match \"" : "", match ? f->match : "",
+								match ? "\")" : "", until(f->wake_at), f->step));
 	if (f->child_id != 0)
 		return blocked(psprintf("job " INT64_FORMAT, f->child_id),
 					   psprintf("suspended: waiting for job " INT64_FORMAT "%s in step \"%s\"",
 								f->child_id, until(f->wake_at), f->step));
-	return blocked(NULL, psprintf("suspended: sleeping%s in step \"%s\"", until(f->wake_at), f->step));
+	return blocked(NULL,
+				   psprintf("suspended: sleeping%s in step \"%s\"", until(f->wake_at), f->step));
 }
 
 static Explanation
@@ -257,7 +276,9 @@ explain_suspended(const UjobsJobFacts *f, TimestampTz now)
 		return blocked(NULL, psprintf("suspended until %s", instant(f->at)));
 	e = explain_due(f);
 	if (e.reason == NULL)
-		return blocked(NULL, "suspended: its wait is over, and it goes on as soon as jobs ahead of it have started");
+		return blocked(
+			NULL,
+			"suspended: its wait is over, and it goes on as soon as jobs ahead of it have started");
 	return e;
 }
 
@@ -266,7 +287,8 @@ explain(const UjobsJobFacts *f, int64 id, const char **shown)
 {
 	TimestampTz now = ujobs_clock_now();
 	UjobsSlot	slot;
-	bool		running = !ujobs_state_is_terminal(f->state) && ujobs_slot_find_running(id, &slot) >= 0;
+	bool		running =
+		!ujobs_state_is_terminal(f->state) && ujobs_slot_find_running(id, &slot) >= 0;
 
 	*shown = ujobs_state_shown(f->state, f->at, now, running);
 	if (ujobs_state_is_terminal(f->state))
@@ -274,7 +296,8 @@ explain(const UjobsJobFacts *f, int64 id, const char **shown)
 	if (running)
 		return explain_running(f, &slot);
 	if (f->state == UJOBS_STATE_LEASED)
-		return blocked(NULL, psprintf("running: claimed by a program outside until %s", instant(f->at)));
+		return blocked(NULL,
+					   psprintf("running: claimed by a program outside until %s", instant(f->at)));
 	if (f->state == UJOBS_STATE_SUSPENDED)
 		return explain_suspended(f, now);
 	if (f->at > now)

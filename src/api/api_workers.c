@@ -42,7 +42,8 @@ spawn_once(void)
 
 	if (FullTransactionIdEquals(spawned_by, xid))
 		return;
-	if (ujobs_capacity_ask(UJOBS_CAPACITY_ENGINE) == UJOBS_CAPACITY_NONE || !ujobs_spawn_dispatcher(MyDatabaseId, xid, true))
+	if (ujobs_capacity_ask(UJOBS_CAPACITY_ENGINE) == UJOBS_CAPACITY_NONE ||
+		!ujobs_spawn_dispatcher(MyDatabaseId, xid, true))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not start the engine of this database"),

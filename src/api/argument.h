@@ -11,10 +11,12 @@
 #include "core/noreturn.h"
 
 /* Raises UJ003 for this option; the hint is a sentence. */
-pg_noreturn extern void ujobs_argument_refuse(const char *option, const char *detail, const char *hint);
+pg_noreturn extern void ujobs_argument_refuse(const char *option, const char *detail,
+											  const char *hint);
 
 /* Raises UJ005: a job, task or sink of that name is defined otherwise; the detail is a sentence. */
-pg_noreturn extern void ujobs_argument_refuse_conflict(const char *what, const char *name, const char *detail);
+pg_noreturn extern void ujobs_argument_refuse_conflict(const char *what, const char *name,
+													   const char *detail);
 
 /* Raises 22004 for an argument, or what it is, that is NULL. */
 pg_noreturn extern void ujobs_argument_refuse_null(const char *what, const char *hint);

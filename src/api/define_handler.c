@@ -63,8 +63,8 @@ split_name(const char *handler)
 	List	   *names = NIL;
 	ListCell   *cell;
 
-	if (!SplitIdentifierString(pstrdup(handler), '.', &parts) || parts == NIL || list_length(parts) > 2 ||
-		(strchr(handler, '(') != NULL && strchr(handler, '"') == NULL))
+	if (!SplitIdentifierString(pstrdup(handler), '.', &parts) || parts == NIL ||
+		list_length(parts) > 2 || (strchr(handler, '(') != NULL && strchr(handler, '"') == NULL))
 		refuse_handler(handler, "It is not the name of a function",
 					   "Write the name alone, without arguments, such as 'app.onboard_org'.");
 	foreach(cell, parts)
@@ -103,7 +103,8 @@ typedef struct Candidates
 static void
 find_candidates(const char *handler, Candidates *found)
 {
-	FuncCandidateList list = FuncnameGetCandidates(split_name(handler), -1, NIL, false, false, false, true);
+	FuncCandidateList list = FuncnameGetCandidates(split_name(handler), -1, NIL, false, false,
+												   false, true);
 
 	memset(found, 0, sizeof(*found));
 	for (; list != NULL; list = list->next)
@@ -176,9 +177,11 @@ refuse_misfit(const char *handler, const Candidates *found)
 		polymorphic |= IsPolymorphicType(proc->proargtypes.values[i]);
 	ReleaseSysCache(tuple);
 	if (found->n_other == 1 && variadic)
-		refuse_handler(handler, psprintf("%s is variadic", signature), "Give it one argument of type jsonb.");
+		refuse_handler(handler, psprintf("%s is variadic", signature),
+					   "Give it one argument of type jsonb.");
 	if (found->n_other == 1 && polymorphic)
-		refuse_handler(handler, psprintf("%s is polymorphic", signature), "Give it one argument of type jsonb.");
+		refuse_handler(handler, psprintf("%s is polymorphic", signature),
+					   "Give it one argument of type jsonb.");
 	ereport(ERROR,
 			(errcode(UJOBS_ERRCODE(HANDLER_MISSING)),
 			 errmsg("handler \"%s\" with one jsonb argument does not exist", handler),
@@ -194,10 +197,12 @@ check_function(const char *handler, Form_pg_proc proc)
 	if (proc->prokind != PROKIND_FUNCTION)
 		refuse_handler(handler, "It is an aggregate or window function", "Use a plain function.");
 	if (proc->proretset)
-		refuse_handler(handler, "It returns a set", "Let it return one value, such as a jsonb array.");
+		refuse_handler(handler, "It returns a set",
+					   "Let it return one value, such as a jsonb array.");
 	if (get_typtype(proc->prorettype) == TYPTYPE_PSEUDO && proc->prorettype != VOIDOID &&
 		proc->prorettype != RECORDOID)
-		refuse_handler(handler, psprintf("It returns the pseudo-type %s", format_type_be(proc->prorettype)),
+		refuse_handler(handler,
+					   psprintf("It returns the pseudo-type %s", format_type_be(proc->prorettype)),
 					   "Let it return jsonb, void or another ordinary type.");
 }
 
@@ -242,7 +247,8 @@ ujobs_define_handler_resolve(const char *handler, UjobsKind *kind)
 	if (object_aclcheck(ProcedureRelationId, found.proc, GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV,
 					   *kind == UJOBS_KIND_DURABLE ? OBJECT_PROCEDURE : OBJECT_FUNCTION, handler);
-	qualified = quote_qualified_identifier(get_namespace_name(proc->pronamespace), NameStr(proc->proname));
+	qualified = quote_qualified_identifier(get_namespace_name(proc->pronamespace),
+										   NameStr(proc->proname));
 	ReleaseSysCache(tuple);
 	return qualified;
 }

@@ -71,7 +71,8 @@ timeout_option(FunctionCallInfo fcinfo, int argument, const char *option)
 	interval = PG_GETARG_INTERVAL_P(argument);
 	us = ujobs_clock_interval_us(interval);
 	if (us < US_PER_MS || us > PG_INT32_MAX * US_PER_MS)
-		refuse(option, interval_text(interval), "an interval from 1 ms to 2147483647 ms (about 24 days)");
+		refuse(option, interval_text(interval),
+			   "an interval from 1 ms to 2147483647 ms (about 24 days)");
 	return interval;
 }
 
@@ -195,7 +196,8 @@ ujobs_define_options_check_kind(const UjobsDraft *draft, UjobsKind kind)
 	if (kind != UJOBS_KIND_EXTERNAL)
 		return;
 	if (draft->timeout != NULL)
-		refuse_for_kind("timeout", interval_text(draft->timeout), kind, "jobs that run inside the database");
+		refuse_for_kind("timeout", interval_text(draft->timeout), kind,
+						"jobs that run inside the database");
 	if (draft->step_timeout != NULL)
 		refuse_for_kind("step_timeout", interval_text(draft->step_timeout), kind,
 						"jobs that run inside the database");
@@ -240,7 +242,8 @@ compare_interval(StringInfo out, const char *option, const Interval *stored, con
 	if (stored != NULL && asked != NULL &&
 		ujobs_clock_interval_us(stored) == ujobs_clock_interval_us(asked))
 		return;
-	compare(out, option, stored ? interval_text(stored) : NULL, asked ? interval_text(asked) : NULL);
+	compare(out, option, stored ? interval_text(stored) : NULL,
+			asked ? interval_text(asked) : NULL);
 }
 
 static char *
@@ -266,7 +269,8 @@ ujobs_define_options_compare(const UjobsDraft *stored, const UjobsDraft *asked)
 				 stored->handler, asked->handler);
 	compare_text(&out, "idempotency_key", stored->key, asked->key);
 	compare_text(&out, "tenant", stored->tenant, asked->tenant);
-	compare(&out, "input_schema", jsonb_text(stored->input_schema), jsonb_text(asked->input_schema));
+	compare(&out, "input_schema", jsonb_text(stored->input_schema),
+			jsonb_text(asked->input_schema));
 	compare(&out, "retry", jsonb_text(stored->retry), jsonb_text(asked->retry));
 	compare_text(&out, "queue", stored->queue, asked->queue);
 	compare_integer(&out, "priority", stored->priority, asked->priority);

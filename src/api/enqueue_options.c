@@ -224,7 +224,8 @@ options_read(FunctionCallInfo fcinfo, int n, bool has_key, UjobsEnqueueCall *cal
 }
 
 void
-ujobs_enqueue_options_read(FunctionCallInfo fcinfo, const UjobsEnqueueForm *form, UjobsEnqueueCall *call)
+ujobs_enqueue_options_read(FunctionCallInfo fcinfo, const UjobsEnqueueForm *form,
+						   UjobsEnqueueCall *call)
 {
 	UjobsEnqueueOptions *o = &call->options;
 
@@ -252,8 +253,9 @@ actor_member(Jsonb *actor, const char *name)
 	if (value.type == jbvString)
 		return pnstrdup(value.val.string.val, value.val.string.len);
 	if (value.type == jbvBinary)
-		ujobs_argument_refuse("actor", psprintf("Its member \"%s\" is an object or an array.", name),
-							 "Give the member as a string, a number or null.");
+		ujobs_argument_refuse("actor",
+							  psprintf("Its member \"%s\" is an object or an array.", name),
+							  "Give the member as a string, a number or null.");
 	if (value.type == jbvBool)
 		return value.val.boolean ? "true" : "false";
 	return DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
@@ -274,7 +276,8 @@ ujobs_enqueue_options_actor(UjobsEnqueueCall *call, Jsonb *actor)
 /* ---- each input ---- */
 
 void
-ujobs_enqueue_options_item(const UjobsEnqueueCall *call, Jsonb *input, int number, UjobsEnqueueItem *item)
+ujobs_enqueue_options_item(const UjobsEnqueueCall *call, Jsonb *input, int number,
+						   UjobsEnqueueItem *item)
 {
 	const UjobsDefinition *d = call->options.definition;
 	const UjobsSchema *schema = ujobs_definition_schema(d);
@@ -285,10 +288,12 @@ ujobs_enqueue_options_item(const UjobsEnqueueCall *call, Jsonb *input, int numbe
 	item->input = input;
 	item->tenant = call->tenant;
 	if (item->tenant == NULL && d->tenant_parsed != NULL)
-		item->tenant = ujobs_template_render(d->tenant_parsed, input, "tenant", UJOBS_MAX_TENANT_BYTES);
+		item->tenant = ujobs_template_render(d->tenant_parsed, input, "tenant",
+											 UJOBS_MAX_TENANT_BYTES);
 	if (item->tenant == NULL)
 		item->tenant = "";
 	item->key = call->key;
 	if (item->key == NULL)
-		item->key = ujobs_template_render(d->key_parsed, input, "idempotency_key", UJOBS_MAX_KEY_BYTES);
+		item->key = ujobs_template_render(d->key_parsed, input, "idempotency_key",
+										  UJOBS_MAX_KEY_BYTES);
 }

@@ -68,7 +68,8 @@ find_checked(const char *name, char **qualified)
 		refuse(name, "It is temporary, so no other session could call it");
 	if (object_aclcheck(ProcedureRelationId, found, GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, name);
-	*qualified = quote_qualified_identifier(get_namespace_name(proc->pronamespace), NameStr(proc->proname));
+	*qualified =
+		quote_qualified_identifier(get_namespace_name(proc->pronamespace), NameStr(proc->proname));
 	ReleaseSysCache(tuple);
 	return found;
 }

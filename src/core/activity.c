@@ -231,7 +231,8 @@ ujobs_activity_free_processes(void)
 	{
 		const UjobsEngine *engine = &control->engine[i];
 
-		if (engine->state == UJOBS_ENGINE_RUNNING && engine->dispatcher_pid != 0 && engine->scheduler_pid == 0)
+		if (engine->state == UJOBS_ENGINE_RUNNING && engine->dispatcher_pid != 0 &&
+			engine->scheduler_pid == 0)
 			n--;
 	}
 	return n;

@@ -79,7 +79,8 @@ ujobs_await_engine(void)
 
 	while (!ujobs_engine_serves())
 	{
-		if (!ujobs_guc_serves_this_database() || !ujobs_engine_is_coming() || GetCurrentTimestamp() >= deadline)
+		if (!ujobs_guc_serves_this_database() || !ujobs_engine_is_coming() ||
+			GetCurrentTimestamp() >= deadline)
 			return false;
 		ResetLatch(MyLatch);
 		sleep_until(deadline, ENGINE_LOOK_MS);

@@ -167,7 +167,8 @@ filling_open(Filling *filling, Relation table, const UjobsBulk *bulk)
 	filling->info = makeNode(ResultRelInfo);
 	InitResultRelInfo(filling->info, table, 1, NULL, 0);
 	ExecOpenIndices(filling->info, false);
-	filling->context = AllocSetContextCreate(CurrentMemoryContext, "ujobs rows at hand", ALLOCSET_DEFAULT_SIZES);
+	filling->context = AllocSetContextCreate(CurrentMemoryContext, "ujobs rows at hand",
+											 ALLOCSET_DEFAULT_SIZES);
 	filling->tid = MemoryContextAllocHuge(CurrentMemoryContext, bulk->n * sizeof(ItemPointerData));
 	for (int i = 0; i < Min(SLOTS, bulk->n); i++)
 		filling->slot[i] = MakeSingleTupleTableSlot(RelationGetDescr(table), &TTSOpsVirtual);

@@ -56,6 +56,7 @@ typedef struct UjobsBulkKeys
  * has not decided.  Where the index has nothing between many keys, they cost
  * one look.
  */
-extern void ujobs_bulk_look(Relation table, const char *ordered, const UjobsBulkKeys *keys, bool *taken);
+extern void ujobs_bulk_look(Relation table, const char *ordered, const UjobsBulkKeys *keys,
+							bool *taken);
 
 #endif							/* UJOBS_CORE_BULK_H */

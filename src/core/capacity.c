@@ -25,7 +25,8 @@ ujobs_capacity_surplus(void)
 	{
 		int			n = 0;
 
-		if (slot[i].state == UJOBS_SLOT_FREE || slot[i].state == UJOBS_SLOT_STARTING || slot[i].leave)
+		if (slot[i].state == UJOBS_SLOT_FREE || slot[i].state == UJOBS_SLOT_STARTING ||
+			slot[i].leave)
 			continue;
 		for (int j = 0; j < UJOBS_MAX_SLOTS; j++)
 			n += slot[j].state != UJOBS_SLOT_FREE && slot[j].database == slot[i].database &&

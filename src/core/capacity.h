@@ -18,7 +18,10 @@ typedef enum UjobsCapacity
 
 #define UJOBS_CAPACITY_ENGINE 2		/* what a new engine needs */
 
-/* Could so many processes be started now, with an executor left?  May be called under control->lock. */
+/*
+ * Could so many processes be started now, with an executor left?  May be
+ * called under control->lock.
+ */
 extern bool ujobs_capacity_is_there(int wanted);
 
 /*

@@ -281,7 +281,8 @@ sleep_with_client(long ms)
 	int			n;
 
 	ModifyWaitEvent(FeBeWaitSet, UJOBS_COMPAT_CLIENT_SOCKET, WL_SOCKET_CLOSED, NULL);
-	n = WaitEventSetWait(FeBeWaitSet, ms, events, lengthof(events), UJOBS_COMPAT_WAIT_EVENT("UjobsClaim"));
+	n = WaitEventSetWait(FeBeWaitSet, ms, events, lengthof(events),
+						 UJOBS_COMPAT_WAIT_EVENT("UjobsClaim"));
 	for (int i = 0; i < n; i++)
 	{
 		if (events[i].events & WL_POSTMASTER_DEATH)

@@ -51,7 +51,8 @@ extern void ujobs_claim_note_end(TimestampTz visible_at);
 extern bool ujobs_claim_read(UjobsArea *area, int place, UjobsClaim *copy);
 
 /* Adds grants to one that is ASKED and wakes its session; false when it does not ask any more. */
-extern bool ujobs_claim_answer(UjobsArea *area, int place, const UjobsGrant *grants, int n, bool found);
+extern bool ujobs_claim_answer(UjobsArea *area, int place, const UjobsGrant *grants, int n,
+							   bool found);
 
 /* Everything of an ENDED one has been taken note of. */
 extern void ujobs_claim_release(UjobsArea *area, int place);

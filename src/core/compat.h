@@ -142,18 +142,26 @@ ujobs_compat_index_beginscan(Relation table, Relation index, Snapshot snapshot, 
 #endif
 }
 
-/* Index entries of a new row.  only_summarizing (16): of indexes that know pages, not rows, alone. */
+/*
+ * Index entries of a new row.  only_summarizing (16): of indexes that know
+ * pages, not rows, alone.
+ */
 static inline void
-ujobs_compat_insert_index_tuples(ResultRelInfo *info, TupleTableSlot *slot, EState *estate, bool only_summarizing)
+ujobs_compat_insert_index_tuples(ResultRelInfo *info, TupleTableSlot *slot, EState *estate,
+								 bool only_summarizing)
 {
 #if PG_VERSION_NUM >= 160000
-	list_free(ExecInsertIndexTuples(info, slot, estate, only_summarizing, false, NULL, NIL, only_summarizing));
+	list_free(ExecInsertIndexTuples(info, slot, estate, only_summarizing, false, NULL, NIL,
+									only_summarizing));
 #else
 	list_free(ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL));
 #endif
 }
 
-/* Which indexes need an entry of an updated row; before 16 summarizing ones prevent a HOT update. */
+/*
+ * Which indexes need an entry of an updated row; before 16 summarizing ones
+ * prevent a HOT update.
+ */
 typedef enum UjobsIndexesNeeded
 {
 	UJOBS_INDEXES_NONE,
@@ -162,8 +170,9 @@ typedef enum UjobsIndexesNeeded
 } UjobsIndexesNeeded;
 
 static inline TM_Result
-ujobs_compat_tuple_update(Relation table, ItemPointer tid, TupleTableSlot *slot, CommandId cid, Snapshot snapshot,
-						  TM_FailureData *failure, LockTupleMode *mode, UjobsIndexesNeeded *needed)
+ujobs_compat_tuple_update(Relation table, ItemPointer tid, TupleTableSlot *slot, CommandId cid,
+						  Snapshot snapshot, TM_FailureData *failure, LockTupleMode *mode,
+						  UjobsIndexesNeeded *needed)
 {
 #if PG_VERSION_NUM >= 160000
 	TU_UpdateIndexes which = TU_None;

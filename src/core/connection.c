@@ -193,7 +193,8 @@ take_deliveries(UjobsConnection *connection, void *handle)
 	while ((max = wait_for_allowance(connection)) > 0)
 	{
 		UjobsSinkError error = {""};
-		int			n = connection->module->take(handle, connection->deliveries, max, TAKE_WAIT_MS, &error);
+		int			n =
+			connection->module->take(handle, connection->deliveries, max, TAKE_WAIT_MS, &error);
 
 		if (n > 0)
 		{
@@ -220,7 +221,8 @@ run_connection(UjobsConnection *connection)
 		set_broken(connection, &error, NULL);
 		return;
 	}
-	if (connection->queue != NULL && !connection->module->subscribe(handle, connection->queue, &error))
+	if (connection->queue != NULL &&
+		!connection->module->subscribe(handle, connection->queue, &error))
 		set_broken(connection, &error, NULL);
 	else
 	{
@@ -403,7 +405,8 @@ void
 ujobs_connection_send(UjobsConnection *connection, UjobsSinkBatch *batch)
 {
 	pthread_mutex_lock(&connection->mutex);
-	append(connection->state == UJOBS_CONNECTION_BROKEN ? &connection->back : &connection->outgoing, batch);
+	append(connection->state == UJOBS_CONNECTION_BROKEN ? &connection->back : &connection->outgoing,
+		   batch);
 	pthread_cond_signal(&connection->changed);
 	pthread_mutex_unlock(&connection->mutex);
 }
@@ -495,7 +498,8 @@ ujobs_connection_stop(UjobsConnection *connection)
 /* ---- a session's try ---- */
 
 static bool
-wait_for_connection(UjobsConnection *connection, UjobsWakePipe *pipe, int timeout_ms, UjobsSinkError *error)
+wait_for_connection(UjobsConnection *connection, UjobsWakePipe *pipe, int timeout_ms,
+					UjobsSinkError *error)
 {
 	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout_ms);
 	UjobsConnectionState state;
@@ -532,7 +536,8 @@ ujobs_connection_try(const UjobsConnectionPlan *plan, int timeout_ms, UjobsSinkE
 		own.wake_end = pipe.write_end;
 		connection = ujobs_connection_start(&own);
 		if (connection == NULL)
-			snprintf(error->text, sizeof(error->text), "could not start a thread: %s", strerror(errno));
+			snprintf(error->text, sizeof(error->text), "could not start a thread: %s",
+					 strerror(errno));
 		else
 			connected = wait_for_connection(connection, &pipe, timeout_ms, error);
 	}

@@ -41,7 +41,8 @@ typedef struct UjobsConnectionPlan
 extern UjobsConnection *ujobs_connection_start(const UjobsConnectionPlan *plan);
 
 /* error is set with BROKEN; may be NULL. */
-extern UjobsConnectionState ujobs_connection_state(UjobsConnection *connection, UjobsSinkError *error);
+extern UjobsConnectionState ujobs_connection_state(UjobsConnection *connection,
+												   UjobsSinkError *error);
 
 /* ---- publishing ---- */
 
@@ -80,6 +81,7 @@ extern void ujobs_connection_stop(UjobsConnection *connection);
  * Can a connection be made with these options?  For a session: waits at most
  * timeout_ms, ends on cancel.  The plan's wake_end is ignored.
  */
-extern bool ujobs_connection_try(const UjobsConnectionPlan *plan, int timeout_ms, UjobsSinkError *error);
+extern bool ujobs_connection_try(const UjobsConnectionPlan *plan, int timeout_ms,
+								 UjobsSinkError *error);
 
 #endif							/* UJOBS_CORE_CONNECTION_H */

@@ -131,7 +131,8 @@ find_crashed(Mark *m, bool same_postmaster)
 		on_probation += s != NULL && s->on_probation;
 		trusted += s != NULL && s->trusted;
 	}
-	sure = same_postmaster && (running == 1 || (on_probation == 1 && on_probation + trusted == running));
+	sure = same_postmaster &&
+		   (running == 1 || (on_probation == 1 && on_probation + trusted == running));
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
 		Running    *r = &m->running[i];

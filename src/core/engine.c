@@ -194,7 +194,8 @@ ujobs_engine_is_coming(void)
 {
 	UjobsEngine *engine = ujobs_engine_find(MyDatabaseId);
 
-	if ((engine == NULL || engine->state == UJOBS_ENGINE_DOWN) && ujobs_shmem_control()->launcher_pid != 0)
+	if ((engine == NULL || engine->state == UJOBS_ENGINE_DOWN) &&
+		ujobs_shmem_control()->launcher_pid != 0)
 		return true;
 	return engine != NULL && (engine->state == UJOBS_ENGINE_RUNNING ||
 							  GetCurrentTimestamp() - engine->asked_at < COMING_US);

@@ -13,14 +13,20 @@
 
 #include "core/shmem.h"
 
-/* The entry of a database, or NULL; get: a free entry is taken when there is none (NULL: all are taken). */
+/*
+ * The entry of a database, or NULL; get: a free entry is taken when there is
+ * none (NULL: all are taken).
+ */
 extern UjobsEngine *ujobs_engine_find(Oid database);
 extern UjobsEngine *ujobs_engine_get(Oid database);
 
 /* The database or its extension is gone: frees the entry and lets the segment go. */
 extern void ujobs_engine_forget(Oid database);
 
-/* Copies of all entries, UJOBS_MAX_ENGINES, as they were at one instant; and the launcher's pid, 0 = none. */
+/*
+ * Copies of all entries, UJOBS_MAX_ENGINES, as they were at one instant; and
+ * the launcher's pid, 0 = none.
+ */
 extern pid_t ujobs_engine_copy_all(UjobsEngine *copies);
 
 /* ---- state ---- */

@@ -129,7 +129,8 @@ condition_read(Relation index, Condition *condition)
 	if (list_length(predicate) != 1 || !IsA(linitial(predicate), OpExpr))
 		return false;
 	op = linitial_node(OpExpr, predicate);
-	if (list_length(op->args) != 2 || op->opfuncid >= FirstGenbkiObjectId || !IsA(lsecond(op->args), Const))
+	if (list_length(op->args) != 2 || op->opfuncid >= FirstGenbkiObjectId ||
+		!IsA(lsecond(op->args), Const))
 		return false;
 	left = linitial(op->args);
 	if (IsA(left, RelabelType))
@@ -148,10 +149,11 @@ static bool
 index_read(Relation index, KnownIndex *entry)
 {
 	entry->index = RelationGetRelid(index);
-	entry->unique = index->rd_index->indisunique && index->rd_index->indisvalid && RelationGetIndexPredicate(index) == NIL;
+	entry->unique = index->rd_index->indisunique && index->rd_index->indisvalid &&
+					RelationGetIndexPredicate(index) == NIL;
 	entry->condition.copied = false;
-	if (index->rd_rel->relam != BTREE_AM_OID || !index->rd_index->indimmediate || index->rd_index->indisexclusion ||
-		!index->rd_index->indisready)
+	if (index->rd_rel->relam != BTREE_AM_OID || !index->rd_index->indimmediate ||
+		index->rd_index->indisexclusion || !index->rd_index->indisready)
 		return false;
 	for (int i = 0; i < index->rd_index->indnatts; i++)
 	{
@@ -225,8 +227,8 @@ condition_holds(Condition *condition, const TupleTableSlot *slot)
 	if (condition->column == 0)
 		return true;
 	return !slot->tts_isnull[at] &&
-		DatumGetBool(FunctionCall2Coll(&condition->function, condition->collation, slot->tts_values[at],
-									   condition->constant));
+		   DatumGetBool(FunctionCall2Coll(&condition->function, condition->collation,
+										  slot->tts_values[at], condition->constant));
 }
 
 static IndexUniqueCheck

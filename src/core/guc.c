@@ -188,7 +188,8 @@ check_databases(char **newval, void **extra, GucSource source)
 	bool		parses = SplitIdentifierString(copy, ',', &names);
 
 	if (!parses)
-		GUC_check_errdetail("List syntax is invalid: names are separated by commas, and those with capitals, blanks or commas stand in double quotes.");
+		GUC_check_errdetail(
+			"List syntax is invalid: names are separated by commas, and those with capitals, blanks or commas stand in double quotes.");
 	list_free(names);
 	pfree(copy);
 	return parses;
@@ -209,11 +210,10 @@ define_engine_settings(void)
 							"Most running jobs in one database, inside and outside; 0 means no cap.",
 							NULL, &ujobs_guc_max_running, 0, 0, INT_MAX,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("ujobs.max_workers",
-							"Most executors of the cluster.",
-							NULL, &ujobs_guc_max_workers, 4, 1, UJOBS_MAX_SLOTS,
-							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP,
-							0, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"ujobs.max_workers", "Most executors of the cluster.", NULL, &ujobs_guc_max_workers, 4, 1,
+		UJOBS_MAX_SLOTS, process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP,
+		0, NULL, NULL, NULL);
 }
 
 void

@@ -50,7 +50,8 @@ ujobs_json_end(UjobsJson *json)
 {
 	bool		is_outermost = json->state->next == NULL;
 	bool		is_array = json->state->contVal.type == jbvArray;
-	JsonbValue *value = pushJsonbValue(&json->state, is_array ? WJB_END_ARRAY : WJB_END_OBJECT, NULL);
+	JsonbValue *value = pushJsonbValue(&json->state, is_array ? WJB_END_ARRAY : WJB_END_OBJECT,
+									   NULL);
 
 	return is_outermost ? JsonbValueToJsonb(value) : NULL;
 }

@@ -92,8 +92,10 @@ extern UjobsResult ujobs_query_read(UjobsStatement *statement, UjobsArgs *args);
  */
 extern bool ujobs_query_result_is_null(const UjobsResult *result, uint64 row, int column);
 extern Datum ujobs_query_result_datum(const UjobsResult *result, uint64 row, int column);	/* by value types, 0 if NULL */
-extern char *ujobs_query_result_text(const UjobsResult *result, uint64 row, int column, MemoryContext into);
-extern Jsonb *ujobs_query_result_jsonb(const UjobsResult *result, uint64 row, int column, MemoryContext into);
+extern char *ujobs_query_result_text(const UjobsResult *result, uint64 row, int column,
+									 MemoryContext into);
+extern Jsonb *ujobs_query_result_jsonb(const UjobsResult *result, uint64 row, int column,
+									   MemoryContext into);
 extern Datum ujobs_query_result_copy(const UjobsResult *result, uint64 row, int column, MemoryContext into);	/* any type, 0 if NULL */
 
 #endif							/* UJOBS_CORE_QUERY_H */

@@ -200,7 +200,8 @@ duration(TimestampTz from, TimestampTz to)
 }
 
 void
-ujobs_queue_counter_note(const char *queue, UjobsQueueCounterOutcome outcome, const UjobsQueueCounterTimes *times)
+ujobs_queue_counter_note(const char *queue, UjobsQueueCounterOutcome outcome,
+						 const UjobsQueueCounterTimes *times)
 {
 	UjobsArea  *area = ujobs_engine_area();
 	Note	   *note;

@@ -29,7 +29,8 @@ typedef struct UjobsQueueCounterTimes
  * Count this at commit.  times may be NULL: nothing ran.  May allocate and
  * attach; call inside a transaction, once the row's change is certain.
  */
-extern void ujobs_queue_counter_note(const char *queue, UjobsQueueCounterOutcome outcome, const UjobsQueueCounterTimes *times);
+extern void ujobs_queue_counter_note(const char *queue, UjobsQueueCounterOutcome outcome,
+									 const UjobsQueueCounterTimes *times);
 
 /* The upper bounds of the buckets but the last, in us. */
 extern const int64 *ujobs_queue_counter_bounds(void);

@@ -15,7 +15,10 @@ extern void ujobs_session_stats_wait(long timeout_ms);
 /* pg_stat_activity: running this text, or idle (NULL). */
 extern void ujobs_session_stats_activity(const char *text);
 
-/* Puts there how much memory this process has allocated, at most once a second: it visits all contexts. */
+/*
+ * Puts there how much memory this process has allocated, at most once a
+ * second: it visits all contexts.
+ */
 extern void ujobs_session_stats_memory(TimestampTz now, pg_atomic_uint64 *bytes);
 
 /* Sends statistics; force before going idle or away. */

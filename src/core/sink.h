@@ -132,7 +132,7 @@ typedef struct UjobsSinkModule
 	 * so that it does not take too long.  False: the connection is of no more use
 	 * (error says why); messages whose answer is unknown are BROKEN.
 	 */
-	bool		(*publish) (void *connection, UjobsSinkMessage *messages, int n, UjobsSinkError *error);
+	bool (*publish)(void *connection, UjobsSinkMessage *messages, int n, UjobsSinkError *error);
 
 	/* From now on this connection takes the jobs of the queue.  Makes what is missing there. */
 	bool		(*subscribe) (void *connection, const char *queue, UjobsSinkError *error);
@@ -145,10 +145,11 @@ typedef struct UjobsSinkModule
 	 * twice, published twice, or whose acknowledgement was lost can only become
 	 * a job in one store.
 	 */
-	int			(*take) (void *connection, UjobsSinkDelivery *deliveries, int max, int wait_ms, UjobsSinkError *error);
+	int (*take)(void *connection, UjobsSinkDelivery *deliveries, int max, int wait_ms,
+				UjobsSinkError *error);
 
 	/* Tells the verdicts of what take gave, all of it, and frees it, also when it fails. */
-	bool		(*settle) (void *connection, UjobsSinkDelivery *deliveries, int n, UjobsSinkError *error);
+	bool (*settle)(void *connection, UjobsSinkDelivery *deliveries, int n, UjobsSinkError *error);
 
 	void		(*disconnect) (void *connection);
 } UjobsSinkModule;

@@ -93,7 +93,8 @@ fault_of(const UjobsSinkModule *module, const char *kind)
 	if (module == NULL)
 		return "its library cannot be used";
 	if (module->version != UJOBS_SINK_VERSION || module->size != sizeof(UjobsSinkModule))
-		return psprintf("it is of version %u, this server has version %d", module->version, UJOBS_SINK_VERSION);
+		return psprintf("it is of version %u, this server has version %d", module->version,
+						UJOBS_SINK_VERSION);
 	if (strcmp(module->kind, kind) != 0)
 		return psprintf("it speaks to \"%s\"", module->kind);
 	return NULL;
@@ -154,7 +155,8 @@ value_text(const char *name, const JsonbValue *value)
 		case jbvBool:
 			return pstrdup(value->val.boolean ? "true" : "false");
 		case jbvNumeric:
-			return DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value->val.numeric)));
+			return DatumGetCString(
+				DirectFunctionCall1(numeric_out, NumericGetDatum(value->val.numeric)));
 		default:
 			ereport(ERROR,
 					(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
@@ -211,8 +213,8 @@ ujobs_sink_module_pairs(Jsonb *object, int *n)
 static bool
 is_ours(const char *name)
 {
-	return strcmp(name, "check") == 0 || strcmp(name, "maxPayload") == 0 || strcmp(name, "timeout") == 0 ||
-		strcmp(name, "attempts") == 0;
+	return strcmp(name, "check") == 0 || strcmp(name, "maxPayload") == 0 ||
+		   strcmp(name, "timeout") == 0 || strcmp(name, "attempts") == 0;
 }
 
 static void
@@ -237,12 +239,13 @@ timeout_ms(const char *text)
 		us = INT64CONST(1000) * atoi(text);
 	else
 	{
-		interval = DatumGetIntervalP(DirectFunctionCall3(interval_in, CStringGetDatum(text),
-														 ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
+		interval = DatumGetIntervalP(DirectFunctionCall3(
+			interval_in, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
 		us = ujobs_clock_interval_us(interval);
 	}
 	if (us < 1000 || us / 1000 > MAX_TIMEOUT_MS)
-		refuse("timeout", text, "Give an interval such as '10s', or a number of milliseconds, up to 10 minutes.");
+		refuse("timeout", text,
+			   "Give an interval such as '10s', or a number of milliseconds, up to 10 minutes.");
 	return (int) (us / 1000);
 }
 

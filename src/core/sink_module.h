@@ -35,11 +35,14 @@ typedef struct UjobsSinkFacts
 	Jsonb	   *secret;			/* NULL = none */
 } UjobsSinkFacts;
 
-extern UjobsSinkOptions *ujobs_sink_module_options(const UjobsSinkFacts *facts, const volatile bool *stop);
+extern UjobsSinkOptions *ujobs_sink_module_options(const UjobsSinkFacts *facts,
+												   const volatile bool *stop);
 
 /* Does the object hold names that the module does not know?  The first of them, or NULL. */
-extern const char *ujobs_sink_module_unknown_option(const UjobsSinkModule *module, const UjobsSinkOptions *options);
-extern const char *ujobs_sink_module_unknown_secret(const UjobsSinkModule *module, const UjobsSinkOptions *options);
+extern const char *ujobs_sink_module_unknown_option(const UjobsSinkModule *module,
+													const UjobsSinkOptions *options);
+extern const char *ujobs_sink_module_unknown_secret(const UjobsSinkModule *module,
+													const UjobsSinkOptions *options);
 
 /* The greatest payload that a publisher may write, in bytes of JSON text. */
 extern int64 ujobs_sink_module_max_payload(const char *kind, Jsonb *options);

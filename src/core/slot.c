@@ -44,7 +44,10 @@ is_of(const UjobsSlot *slot, uint32 generation)
 	return slot->generation == generation && slot->state != UJOBS_SLOT_FREE;
 }
 
-/* A free slot becomes one of a process that is being started; needs slot_lock.  Returns its generation. */
+/*
+ * A free slot becomes one of a process that is being started; needs slot_lock.
+ * Returns its generation.
+ */
 static uint32
 assign(UjobsSlot *slot, Oid database, Oid role, TimestampTz now)
 {
@@ -75,7 +78,8 @@ assign(UjobsSlot *slot, Oid database, Oid role, TimestampTz now)
 }
 
 int
-ujobs_slot_allocate(Oid database, Oid role, int max_workers, bool (*is_settled) (int index), uint32 *generation)
+ujobs_slot_allocate(Oid database, Oid role, int max_workers, bool (*is_settled)(int index),
+					uint32 *generation)
 {
 	UjobsControl *control = ujobs_shmem_control();
 	TimestampTz now = GetCurrentTimestamp();
@@ -90,7 +94,8 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, bool (*is_settled) 
 		const UjobsSlot *slot = &control->slot[i];
 		bool		kept = is_kept(slot, now);
 
-		if (slot->state != UJOBS_SLOT_FREE || !is_settled(i) || (kept && !is_heir(slot, database, role)))
+		if (slot->state != UJOBS_SLOT_FREE || !is_settled(i) ||
+			(kept && !is_heir(slot, database, role)))
 			used++;
 		else if (found < 0 || kept)
 			found = i;
@@ -291,7 +296,8 @@ ujobs_slot_take(UjobsArea *area, int index, UjobsTicket *out, int max)
 	{
 		UjobsTicket *t = &area->ring[index][slot->head % UJOBS_RING_SIZE];
 
-		if (n > 0 && (t->definition_id != out[0].definition_id || t->flags != 0 || out[0].flags != 0))
+		if (n > 0 &&
+			(t->definition_id != out[0].definition_id || t->flags != 0 || out[0].flags != 0))
 			break;
 		out[n++] = *t;
 		slot->head++;

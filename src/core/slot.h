@@ -25,8 +25,8 @@
  * Of the functions below those with a generation do nothing when the slot is
  * free or another executor's by now.
  */
-extern int	ujobs_slot_allocate(Oid database, Oid role, int max_workers, bool (*is_settled) (int index),
-								uint32 *generation);
+extern int ujobs_slot_allocate(Oid database, Oid role, int max_workers,
+							   bool (*is_settled)(int index), uint32 *generation);
 
 /* For so many microseconds no executor comes to be beyond so many; 1 is always allowed. */
 extern void ujobs_slot_limit(int most, int64 us);
@@ -34,17 +34,22 @@ extern void ujobs_slot_limit(int most, int64 us);
 /* Slots in use in the cluster; leaving: of those, how many were asked to leave. */
 extern int	ujobs_slot_count(int *leaving);
 
-/* Dispatcher, or the executor's own exit: the slot is free again.  died: it did not leave by itself. */
+/*
+ * Dispatcher, or the executor's own exit: the slot is free again.  died: it
+ * did not leave by itself.
+ */
 extern void ujobs_slot_free(int index, uint32 generation, bool died);
 
 /* Executor: its process begins.  False when the slot was given to another meanwhile. */
 extern bool ujobs_slot_attach(int index, uint32 generation);
 
 /* Dispatcher: admit jobs; as many as fit are taken, their number returned. */
-extern int	ujobs_slot_push(UjobsArea *area, int index, uint32 generation, const UjobsTicket *tickets, int n);
+extern int ujobs_slot_push(UjobsArea *area, int index, uint32 generation,
+						   const UjobsTicket *tickets, int n);
 
 /* Dispatcher: take back up to max jobs that were not begun, from the tail. */
-extern int	ujobs_slot_reclaim(UjobsArea *area, int index, uint32 generation, UjobsTicket *out, int max);
+extern int ujobs_slot_reclaim(UjobsArea *area, int index, uint32 generation, UjobsTicket *out,
+							  int max);
 
 /* Executor: the next ticket without taking it; false when there is none. */
 extern bool ujobs_slot_peek(UjobsArea *area, int index, UjobsTicket *out);
@@ -56,9 +61,13 @@ extern int	ujobs_slot_take(UjobsArea *area, int index, UjobsTicket *out, int max
 extern bool ujobs_slot_done(int index, int n, int jobs);
 
 /* Executor: this job begins.  Clears a cancel meant for another. */
-extern void ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, TimestampTz at);
+extern void ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt,
+								 TimestampTz at);
 
-/* Executor: the handlers of what was taken, begun at that instant, have returned; a commit follows. */
+/*
+ * Executor: the handlers of what was taken, begun at that instant, have
+ * returned; a commit follows.
+ */
 extern void ujobs_slot_worked(int index, TimestampTz began);
 
 /* Executor: it ended; true when a cancel was sent to it. */
@@ -82,7 +91,10 @@ extern pg_atomic_uint64 *ujobs_slot_memory(int index);
 /* Ask an executor to go (when its job is done), and wake it. */
 extern void ujobs_slot_ask_leave(int index);
 
-/* The same, its slot being kept for this role for a moment: who waits longest would lose the race. */
+/*
+ * The same, its slot being kept for this role for a moment: who waits longest
+ * would lose the race.
+ */
 extern void ujobs_slot_ask_leave_for(int index, Oid database, Oid role);
 
 /* SIGTERM to all executors of a database: their jobs are given back. */

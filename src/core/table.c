@@ -214,8 +214,8 @@ update_row(Relation table, HeapTuple row, TupleTableSlot *slot, UjobsIndexesNeed
 	TM_FailureData failure;
 	LockTupleMode mode;
 
-	return ujobs_compat_tuple_update(table, &row->t_self, slot, GetCurrentCommandId(true), active_snapshot(),
-									 &failure, &mode, needed) == TM_Ok;
+	return ujobs_compat_tuple_update(table, &row->t_self, slot, GetCurrentCommandId(true),
+									 active_snapshot(), &failure, &mode, needed) == TM_Ok;
 }
 
 static RegProcedure
@@ -223,7 +223,8 @@ equality_of(Relation index, int column)
 {
 	Oid			type = index->rd_opcintype[column];
 
-	return get_opcode(get_opfamily_member(index->rd_opfamily[column], type, type, BTEqualStrategyNumber));
+	return get_opcode(
+		get_opfamily_member(index->rd_opfamily[column], type, type, BTEqualStrategyNumber));
 }
 
 /* Is there a row of this key, as of now, committed or not? */
@@ -240,8 +241,9 @@ has_key(Relation table, Oid unique, Datum *values)
 
 	InitDirtySnapshot(dirty);
 	for (int i = 0; i < n; i++)
-		ScanKeyEntryInitialize(&key[i], 0, i + 1, BTEqualStrategyNumber, InvalidOid, index->rd_indcollation[i],
-							   equality_of(index, i), values[index->rd_index->indkey.values[i] - 1]);
+		ScanKeyEntryInitialize(&key[i], 0, i + 1, BTEqualStrategyNumber, InvalidOid,
+							   index->rd_indcollation[i], equality_of(index, i),
+							   values[index->rd_index->indkey.values[i] - 1]);
 	scan = ujobs_compat_index_beginscan(table, index, &dirty, n);
 	index_rescan(scan, key, n, NULL, 0);
 	found = index_getnext_slot(scan, ForwardScanDirection, slot);

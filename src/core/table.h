@@ -21,7 +21,10 @@ typedef enum UjobsTableUse
 	UJOBS_TABLE_WRITE
 } UjobsTableUse;
 
-/* A table of schema ujobs_internal; raises 42704 when the extension is gone.  Locked until commit. */
+/*
+ * A table of schema ujobs_internal; raises 42704 when the extension is gone.
+ * Locked until commit.
+ */
 extern Relation ujobs_table_open(const char *name, UjobsTableUse use);
 extern void ujobs_table_close(Relation table);
 

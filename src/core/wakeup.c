@@ -187,7 +187,8 @@ publish(void)
 	waited_for = publish_finished(area);
 	if (n_notes == 0 && !note_rescan && !waited_for)
 		return;
-	if (area == NULL || !push_all(area, notes, n_notes) || !push_all(area, ranges, n_ranges) || note_rescan)
+	if (area == NULL || !push_all(area, notes, n_notes) || !push_all(area, ranges, n_ranges) ||
+		note_rescan)
 		pg_atomic_write_u32(&my_engine->dirty, 1);
 	pg_memory_barrier();
 	ujobs_engine_wake(&my_engine->dispatcher_latch);

@@ -32,10 +32,16 @@ extern void ujobs_wakeup_note_event(int64 event_id);
 /* This transaction writes the outbox row: at commit the relay looks from it on. */
 extern void ujobs_wakeup_note_outbox(int64 outbox_id);
 
-/* Sinks, consumers or definitions change in this transaction: at commit the relay reads them again. */
+/*
+ * Sinks, consumers or definitions change in this transaction: at commit the
+ * relay reads them again.
+ */
 extern void ujobs_wakeup_note_relay(void);
 
-/* The relay's side: the least outbox id that committed since the last call, PG_INT64_MAX = none; 0 = all. */
+/*
+ * The relay's side: the least outbox id that committed since the last call,
+ * PG_INT64_MAX = none; 0 = all.
+ */
 extern int64 ujobs_wakeup_take_outbox(UjobsEngine *engine);
 
 /* The relay's side: did sinks, consumers or definitions change since the last call? */

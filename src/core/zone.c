@@ -20,7 +20,8 @@ is_region(const char *name)
 {
 	if (pg_strncasecmp(name, "posix/", 6) == 0 || pg_strncasecmp(name, "right/", 6) == 0)
 		return false;
-	return strchr(name, '/') != NULL || pg_strcasecmp(name, "UTC") == 0 || pg_strcasecmp(name, "GMT") == 0;
+	return strchr(name, '/') != NULL || pg_strcasecmp(name, "UTC") == 0 ||
+		   pg_strcasecmp(name, "GMT") == 0;
 }
 
 static bool

@@ -209,13 +209,18 @@ refuse_value(const Field *field, Piece piece, UjobsCronError *error)
 	const char *hint = NULL;
 
 	if (first == '?')
-		return refuse(error, NULL, "%s field: \"?\" is only allowed in day-of-month and day-of-week", field->name);
+		return refuse(error, NULL,
+					  "%s field: \"?\" is only allowed in day-of-month and day-of-week",
+					  field->name);
 	if (is_word(piece, "h") || begins_with(piece, "h("))
-		return refuse(error, "A value picked by a hash of the name is not supported; write a number.",
+		return refuse(error,
+					  "A value picked by a hash of the name is not supported; write a number.",
 					  "%s field: \"H\" is not supported", field->name);
 	if (is_word(piece, "l"))
-		return refuse(error, "L stands alone, or as L-3 for days before the last, in day-of-month; in day-of-week it follows a day, as in 5L.",
-					  "%s field: \"L\" is not supported here", field->name);
+		return refuse(
+			error,
+			"L stands alone, or as L-3 for days before the last, in day-of-month; in day-of-week it follows a day, as in 5L.",
+			"%s field: \"L\" is not supported here", field->name);
 	if (first == '$')
 		hint = "The last day of the month, pg_cron's $ is written L.";
 	if (field->names != NULL && first >= 'a' && first <= 'z')
@@ -353,7 +358,8 @@ read_day_item(Piece item, UjobsCron *cron, UjobsCronError *error)
 	if (is_word(item, "?"))
 		bits = range_bits(&fields[FIELD_DAY], &(Range) {1, 31, 1});
 	else if (ends_with(item, 'w'))
-		return refuse(error, "The weekday nearest to a day is not supported; list the days themselves.",
+		return refuse(error,
+					  "The weekday nearest to a day is not supported; list the days themselves.",
 					  "day-of-month field: \"W\" is not supported");
 	else if (begins_with(item, "l"))
 		return read_last_day(item, cron, error);
@@ -517,8 +523,10 @@ read_macro(Piece macro, UjobsCron *cron, UjobsCronError *error)
 	if (is_word(macro, "@reboot"))
 		return refuse(error, "A start of the server is not a point in time; it is not supported.",
 					  "@reboot is an event, not a cron expression");
-	return refuse(error, "The macros are @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly.",
-				  "unknown macro \"%.*s\"", macro.length, macro.at);
+	return refuse(
+		error,
+		"The macros are @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly.",
+		"unknown macro \"%.*s\"", macro.length, macro.at);
 }
 
 /* Returns how many fields there are, of which at most MAX_FIELDS are kept. */
@@ -548,8 +556,10 @@ check_count(int n, Piece first, UjobsCronError *error)
 		return refuse(error, "Leave it out and pass tz as an argument of its own.",
 					  "a time zone prefix is not supported");
 	if (n == 7)
-		return refuse(error, "With 6 fields the first is the second; a year field is not supported; leave it out.",
-					  "expected 5 or 6 fields, got %d", n);
+		return refuse(
+			error,
+			"With 6 fields the first is the second; a year field is not supported; leave it out.",
+			"expected 5 or 6 fields, got %d", n);
 	if (n < 5 || n > 7)
 		return refuse(error, NULL, "expected 5 or 6 fields, got %d", n);
 	return true;

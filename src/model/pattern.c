@@ -188,9 +188,15 @@ walk_escape(Walk *w)
 	else if (c == 'c' && w->at < w->end && isalpha((unsigned char) *w->at))
 		appendStringInfo(&w->out, "\\c%c", *w->at++);
 	else if (c == 'p' || c == 'P')
-		fault(w, psprintf("has the escape \\%c, but PostgreSQL's engine knows no Unicode properties", c));
+		fault(w,
+			  psprintf("has the escape \\%c, but PostgreSQL's engine knows no Unicode properties",
+					   c));
 	else if (isalpha((unsigned char) c) && strchr("bdDfnrtvwW", c) == NULL)
-		fault(w, psprintf("has the escape \\%c, which is none of ECMA 262 or has no equal in PostgreSQL's engine", c));
+		fault(
+			w,
+			psprintf(
+				"has the escape \\%c, which is none of ECMA 262 or has no equal in PostgreSQL's engine",
+				c));
 	else if (is_octal(w, c))
 		fault(w, "has an octal escape");
 	else

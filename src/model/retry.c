@@ -111,7 +111,9 @@ parse_duration(const char *key, const JsonbValue *value)
 	else if (value->type == jbvString)
 		ms = interval_text_ms(pnstrdup(value->val.string.val, value->val.string.len));
 	if (ms < 0 || ms > MAX_DELAY_MS)
-		option_error(key, value, "an interval such as \"30s\", or a number of milliseconds, from 0 to " MAX_DELAY_TEXT);
+		option_error(
+			key, value,
+			"an interval such as \"30s\", or a number of milliseconds, from 0 to " MAX_DELAY_TEXT);
 	return ms * US_PER_MS;
 }
 
@@ -192,7 +194,8 @@ parse_terminal(const char *key, const JsonbValue *value, UjobsRetry *policy)
 	int			n;
 
 	if (value->type != jbvBinary || !JsonContainerIsArray(value->val.binary.data))
-		option_error(key, value, "an array of SQLSTATEs or two-character classes, such as [\"23514\", \"22\"]");
+		option_error(key, value,
+					 "an array of SQLSTATEs or two-character classes, such as [\"23514\", \"22\"]");
 	array = value->val.binary.data;
 	n = JsonContainerSize(array);
 	policy->terminal = palloc0(Max(n, 1) * sizeof(*policy->terminal));
@@ -201,7 +204,9 @@ parse_terminal(const char *key, const JsonbValue *value, UjobsRetry *policy)
 		JsonbValue *element = getIthJsonbValueFromContainer(array, i);
 
 		if (!is_sqlstate(element))
-			option_error(key, value, "SQLSTATEs or two-character classes in digits and capital letters, such as \"23514\" or \"22\"");
+			option_error(
+				key, value,
+				"SQLSTATEs or two-character classes in digits and capital letters, such as \"23514\" or \"22\"");
 		memcpy(policy->terminal[i], element->val.string.val, element->val.string.len);
 	}
 	policy->n_terminal = n;

@@ -322,8 +322,10 @@ check_contains(const UjobsSchemaVisit *v)
 									   least, ujobs_schema_plural(least), count);
 	if (n->max_contains >= 0 && count > n->max_contains)
 		return ujobs_schema_value_fail(v, "maxContains",
-									   "must have at most " INT64_FORMAT " item%s for the schema of \"contains\", has " INT64_FORMAT,
-									   n->max_contains, ujobs_schema_plural(n->max_contains), count);
+									   "must have at most " INT64_FORMAT
+									   " item%s for the schema of \"contains\", has " INT64_FORMAT,
+									   n->max_contains, ujobs_schema_plural(n->max_contains),
+									   count);
 	return true;
 }
 

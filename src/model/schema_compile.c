@@ -166,7 +166,8 @@ type_bit(const Slot *slot, const JsonbValue *value)
 			memcmp(types[i].name, value->val.string.val, value->val.string.len) == 0)
 			return types[i].bit;
 	}
-	refuse(slot, "names no type", "The types are null, boolean, object, array, number, string and integer.");
+	refuse(slot, "names no type",
+		   "The types are null, boolean, object, array, number, string and integer.");
 	return 0;
 }
 

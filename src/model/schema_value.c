@@ -280,11 +280,12 @@ check_string(const UjobsSchemaVisit *v)
 		if (n->max_length >= 0 && length > n->max_length)
 			return ujobs_schema_value_fail(v, "maxLength",
 										   "must have at most " INT64_FORMAT " character%s, has %d",
-										   n->max_length, ujobs_schema_plural(n->max_length), length);
+										   n->max_length, ujobs_schema_plural(n->max_length),
+										   length);
 		if (length < n->min_length)
-			return ujobs_schema_value_fail(v, "minLength",
-										   "must have at least " INT64_FORMAT " character%s, has %d",
-										   n->min_length, ujobs_schema_plural(n->min_length), length);
+			return ujobs_schema_value_fail(
+				v, "minLength", "must have at least " INT64_FORMAT " character%s, has %d",
+				n->min_length, ujobs_schema_plural(n->min_length), length);
 	}
 	if (n->pattern != NULL && !ujobs_pattern_matches(n->pattern, text, bytes))
 		return ujobs_schema_value_fail(v, "pattern", "must match \"%s\"",

@@ -157,7 +157,8 @@ ujobs_task_entries_to_jsonb(const UjobsTaskEntry *entries, int n)
 char *
 ujobs_task_key(const char *task, TimestampTz occurrence, const char *key)
 {
-	int64		ms = (occurrence + (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) / 1000;
+	int64		ms =
+		(occurrence + (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) / 1000;
 	char	   *full = psprintf("%s:" INT64_FORMAT "%s%s", task, ms, key ? ":" : "", key ?
 								key : "");
 

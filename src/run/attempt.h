@@ -23,6 +23,7 @@ typedef enum UjobsCallLevel
  * command called at the top may end the transaction it began in and leave
  * another one open.
  */
-extern Jsonb *ujobs_attempt_call(UjobsHandler *handler, Jsonb *input, UjobsCallLevel level, MemoryContext into);
+extern Jsonb *ujobs_attempt_call(UjobsHandler *handler, Jsonb *input, UjobsCallLevel level,
+								 MemoryContext into);
 
 #endif							/* UJOBS_RUN_ATTEMPT_H */

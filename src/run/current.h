@@ -23,7 +23,10 @@ extern const UjobsJob *ujobs_current_job(void);
 /* The handler asks to be tried again after exactly this delay (us), by UJ021. */
 extern void ujobs_current_ask_delay(int64 delay);
 
-/* What is about to be raised would be raised by every other attempt too: this run's error is terminal. */
+/*
+ * What is about to be raised would be raised by every other attempt too: this
+ * run's error is terminal.
+ */
 extern void ujobs_current_give_up(void);
 extern bool ujobs_current_gave_up(void);
 

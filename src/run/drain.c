@@ -215,7 +215,8 @@ ujobs_drain(const char *queue, int max_jobs, UjobsDrainReceiver receive, void *a
 	UjobsDrained drained;
 
 	ujobs_heap_init(&drain.heap, UJOBS_HEAP_BY_URGENCY, CurrentMemoryContext);
-	drain.memory = AllocSetContextCreate(CurrentMemoryContext, "ujobs drain", ALLOCSET_DEFAULT_SIZES);
+	drain.memory = AllocSetContextCreate(CurrentMemoryContext, "ujobs drain",
+										 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(drain.memory);
 	scan(&drain);
 	for (int n = 0; n < max_jobs && next_due(&drain, &item);)

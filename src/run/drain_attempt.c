@@ -83,8 +83,10 @@ call_handler(Run *run)
 	Jsonb	   *result;
 
 	if (run->plan.handler.kind == UJOBS_KIND_DURABLE)
-		ujobs_step_enter(run->job, &run->plan.handler, UJOBS_CALL_NESTED, run->plan.step_timeout_ms);
-	result = ujobs_attempt_call(&run->plan.handler, run->job->input, UJOBS_CALL_NESTED, run->memory);
+		ujobs_step_enter(run->job, &run->plan.handler, UJOBS_CALL_NESTED,
+						 run->plan.step_timeout_ms);
+	result = ujobs_attempt_call(&run->plan.handler, run->job->input, UJOBS_CALL_NESTED,
+								run->memory);
 	if (run->plan.handler.kind == UJOBS_KIND_DURABLE)
 		ujobs_step_check_end();
 	return result;
@@ -197,8 +199,8 @@ settle(Run *run, UjobsDrainAttempt *result)
 	if (run->error != NULL)
 	{
 		if (!ujobs_step_suspended(run->error, verdict))
-			ujobs_settle_failure(ujobs_definition_by_id(run->job->definition_id), run->job, run->error,
-								 now, verdict);
+			ujobs_settle_failure(ujobs_definition_by_id(run->job->definition_id), run->job,
+								 run->error, now, verdict);
 		verdict->started_at = run->started_at;
 		ujobs_step_settle(run->job, run->error);
 	}
@@ -208,7 +210,8 @@ settle(Run *run, UjobsDrainAttempt *result)
 	ujobs_identity_leave(&identity);
 	PopActiveSnapshot();
 	result->due_at = verdict->due_at;
-	result->error = run->error && result->outcome != UJOBS_OUTCOME_SUSPENDED ? run->error->message : verdict->reason;
+	result->error = run->error && result->outcome != UJOBS_OUTCOME_SUSPENDED ? run->error->message :
+																			   verdict->reason;
 }
 
 static void

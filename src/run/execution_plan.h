@@ -28,13 +28,16 @@ typedef enum UjobsExecutionVerdict
  * Why the owner's jobs cannot run, here or (needs_session) in a session to be
  * made; NULL when they can.
  */
-extern char *ujobs_execution_plan_missing_owner(const UjobsDefinition *definition, bool needs_session);
+extern char *ujobs_execution_plan_missing_owner(const UjobsDefinition *definition,
+												bool needs_session);
 
 /*
  * The caller holds a transaction with an active snapshot.  Memory from the
  * current context.  Raises 42501 when the owner may not execute the handler,
  * which is a failure of the attempt.
  */
-extern UjobsExecutionVerdict ujobs_execution_plan_make(const UjobsJob *job, UjobsExecutionPlan *plan, UjobsVerdict *verdict);
+extern UjobsExecutionVerdict ujobs_execution_plan_make(const UjobsJob *job,
+														UjobsExecutionPlan *plan,
+														UjobsVerdict *verdict);
 
 #endif							/* UJOBS_RUN_EXECUTION_PLAN_H */

@@ -108,7 +108,8 @@ static ErrorData *
 error_of(const UjobsNack *nack)
 {
 	return ujobs_settle_make_error(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION,
-								   nack->error != NULL ? nack->error : "the worker gave up the attempt");
+								   nack->error != NULL ? nack->error :
+														 "the worker gave up the attempt");
 }
 
 static const char *
@@ -129,7 +130,8 @@ park(UjobsJob *job, const UjobsNack *nack, TimestampTz now)
 
 /* The attempt was none. */
 static void
-give_back(const UjobsDefinition *definition, const UjobsJob *job, TimestampTz now, UjobsVerdict *verdict)
+give_back(const UjobsDefinition *definition, const UjobsJob *job, TimestampTz now,
+		  UjobsVerdict *verdict)
 {
 	verdict->outcome = UJOBS_OUTCOME_RETRY;
 	verdict->attempt = Max(job->attempt - 1, 0);
@@ -187,12 +189,15 @@ void
 ujobs_external_expire(UjobsJob *job, const UjobsLease *lease)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	ErrorData  *error = ujobs_settle_make_error(UJOBS_ERRCODE(JOB_LEASE_LOST),
-												psprintf("the lease of worker \"%s\" ran out", lease->worker));
+	ErrorData *error = ujobs_settle_make_error(UJOBS_ERRCODE(JOB_LEASE_LOST),
+											   psprintf("the lease of worker \"%s\" ran out",
+														lease->worker));
 	UjobsVerdict verdict;
 
-	error->detail = psprintf("It ended at %s, without ack, nack or heartbeat.", timestamptz_to_str(lease->visible_at));
-	error->hint = "Claim with a longer visibility_timeout, or call ujobs.heartbeat while the job is worked on.";
+	error->detail = psprintf("It ended at %s, without ack, nack or heartbeat.",
+							 timestamptz_to_str(lease->visible_at));
+	error->hint =
+		"Claim with a longer visibility_timeout, or call ujobs.heartbeat while the job is worked on.";
 	ujobs_settle_failure(ujobs_definition_by_id(job->definition_id), job, error, now, &verdict);
 	(void) settle(job, &verdict, now);
 }

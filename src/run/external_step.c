@@ -172,7 +172,8 @@ look(const UjobsJob *job, const Steps *steps, UjobsStep *step, Jsonb **payload)
 }
 
 UjobsExternalWait
-ujobs_external_step_await(const UjobsJob *job, const char *name, const UjobsStep *wait, Jsonb **payload)
+ujobs_external_step_await(const UjobsJob *job, const char *name, const UjobsStep *wait,
+						  Jsonb **payload)
 {
 	Steps		steps = load(job, name);
 	UjobsStep	step = next_step(&steps, name);

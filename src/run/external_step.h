@@ -21,7 +21,8 @@ extern void ujobs_external_step_put(const UjobsJob *job, const char *name, Jsonb
  * A sleep begins (to end at wake_at), goes on, or is over.  True: the job is
  * suspended until *wake_at, and the lease is gone.
  */
-extern bool ujobs_external_step_suspend(const UjobsJob *job, const char *name, TimestampTz *wake_at);
+extern bool ujobs_external_step_suspend(const UjobsJob *job, const char *name,
+										TimestampTz *wake_at);
 
 typedef enum UjobsExternalWait
 {
@@ -31,7 +32,7 @@ typedef enum UjobsExternalWait
 } UjobsExternalWait;
 
 /* The same for a wait for an event. */
-extern UjobsExternalWait ujobs_external_step_await(const UjobsJob *job, const char *name, const UjobsStep *wait,
-												 Jsonb **payload);
+extern UjobsExternalWait ujobs_external_step_await(const UjobsJob *job, const char *name,
+												   const UjobsStep *wait, Jsonb **payload);
 
 #endif							/* UJOBS_RUN_EXTERNAL_STEP_H */

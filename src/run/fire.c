@@ -158,7 +158,8 @@ collect(DueJobs *jobs, UjobsPick *pick, const DueJob *from, TimestampTz now)
 	UjobsRule  *rule = pick->rule;
 	DueJob		at = *from;
 
-	ujobs_task_catch_up(&rule->plan, ujobs_cron_seconds(rule->task->watermark), ujobs_cron_seconds(now), &pick->due);
+	ujobs_task_catch_up(&rule->plan, ujobs_cron_seconds(rule->task->watermark),
+						ujobs_cron_seconds(now), &pick->due);
 	for (int i = 0; i < pick->due.n; i++)
 	{
 		at.occurrence = ujobs_cron_timestamp(pick->due.occurrence[i]);
@@ -244,7 +245,8 @@ advance(UjobsPick *picks, int n, TimestampTz now)
 static bool
 alike(const DueJob *a, const DueJob *b)
 {
-	return a->definition_id == b->definition_id && a->role == b->role && a->occurrence == b->occurrence;
+	return a->definition_id == b->definition_id && a->role == b->role &&
+		   a->occurrence == b->occurrence;
 }
 
 static int
@@ -266,7 +268,8 @@ by_kind(const void *x, const void *y)
 static void
 enqueue(const DueJob *jobs, int n, TimestampTz now)
 {
-	UjobsEnqueueItem *items = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(UjobsEnqueueItem));
+	UjobsEnqueueItem *items = MemoryContextAllocHuge(CurrentMemoryContext,
+													 n * sizeof(UjobsEnqueueItem));
 	const UjobsDefinition *definition = ujobs_definition_by_id(jobs[0].definition_id);
 	UjobsEnqueueOptions options = {
 		.definition = definition,

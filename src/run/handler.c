@@ -32,7 +32,8 @@ find_proc(const char *name)
 	{
 		if (candidate->nargs == 1 && candidate->args[0] == JSONBOID)
 			return candidate->oid;
-		if (candidate->nargs == 2 && candidate->args[0] == JSONBOID && candidate->args[1] == JSONBOID)
+		if (candidate->nargs == 2 && candidate->args[0] == JSONBOID &&
+			candidate->args[1] == JSONBOID)
 			found = candidate->oid;
 	}
 	return found;

@@ -26,6 +26,7 @@ typedef struct UjobsHandler
  * called; *missing then is a sentence for people.  Raises 42501 when the
  * owner may not execute it.  Allocates in the current context.
  */
-extern bool ujobs_handler_find(const UjobsDefinition *definition, UjobsHandler *handler, char **missing);
+extern bool ujobs_handler_find(const UjobsDefinition *definition, UjobsHandler *handler,
+							   char **missing);
 
 #endif							/* UJOBS_RUN_HANDLER_H */

@@ -51,7 +51,8 @@ text_member(Jsonb *message, const char *name)
 	if (value.type == jbvString)
 		return pnstrdup(value.val.string.val, value.val.string.len);
 	if (value.type == jbvNumeric)
-		return DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
+		return DatumGetCString(
+			DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
 	refuse(name, "It is neither a string nor a number.");
 	return NULL;
 }
@@ -148,13 +149,16 @@ item_of(const UjobsDefinition *d, Jsonb *message, UjobsEnqueueItem *item)
 	if (schema != NULL)
 		ujobs_schema_check_or_raise(schema, d->name, item->input, 0);
 	item->tenant = short_member(message, "tenantId", UJOBS_MAX_TENANT_BYTES);
-	if (item->tenant == NULL && d->tenant_parsed != NULL && json_member(message, "tenantId") == NULL)
-		item->tenant = ujobs_template_render(d->tenant_parsed, item->input, "tenant", UJOBS_MAX_TENANT_BYTES);
+	if (item->tenant == NULL && d->tenant_parsed != NULL &&
+		json_member(message, "tenantId") == NULL)
+		item->tenant = ujobs_template_render(d->tenant_parsed, item->input, "tenant",
+											 UJOBS_MAX_TENANT_BYTES);
 	if (item->tenant == NULL)
 		item->tenant = "";
 	item->key = short_member(message, "idempotencyKey", UJOBS_MAX_KEY_BYTES);
 	if (item->key == NULL || *item->key == '\0')
-		item->key = ujobs_template_render(d->key_parsed, item->input, "idempotency_key", UJOBS_MAX_KEY_BYTES);
+		item->key = ujobs_template_render(d->key_parsed, item->input, "idempotency_key",
+										  UJOBS_MAX_KEY_BYTES);
 }
 
 /* Returns the id of the job that it became. */
@@ -172,10 +176,10 @@ become_job(Jsonb *message, const char *queue, TimestampTz now)
 		.now = now,
 		.run_at = instant_member(message, "runAt", now),
 		.role = d->owner,
-		.priority = own_priority ? number_member(message, "priority", PG_INT16_MIN, PG_INT16_MAX) : d->priority,
+		.priority = own_priority ? number_member(message, "priority", PG_INT16_MIN, PG_INT16_MAX) :
+								   d->priority,
 		.on_conflict = UJOBS_CONFLICT_DEDUPE,
-		.max_attempts = number_member(message, "maxAttempts", 1, PG_INT32_MAX)
-	};
+		.max_attempts = number_member(message, "maxAttempts", 1, PG_INT32_MAX)};
 	UjobsEnqueueItem item;
 
 	if (run_id != NULL)
@@ -277,7 +281,8 @@ parsed(const char *payload, size_t size)
 {
 	char	   *text = pg_any_to_server(payload, size, PG_UTF8);
 
-	return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text == payload ? pnstrdup(payload, size) : text)));
+	return DatumGetJsonbP(DirectFunctionCall1(
+		jsonb_in, CStringGetDatum(text == payload ? pnstrdup(payload, size) : text)));
 }
 
 static void

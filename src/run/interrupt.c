@@ -129,7 +129,10 @@ on_signal(SIGNAL_ARGS)
 	StatementCancelHandler(postgres_signal_arg);
 }
 
-/* Other kinds of processes may treat SIGINT in their own way: there every query_canceled counts as a cancel. */
+/*
+ * Other kinds of processes may treat SIGINT in their own way: there every
+ * query_canceled counts as a cancel.
+ */
 void
 ujobs_interrupt_watch(void)
 {

@@ -26,7 +26,10 @@
 
 /* ---- the message ---- */
 
-/* ISO 8601 in UTC with milliseconds, rounded down; what is before its first year is as due as that. */
+/*
+ * ISO 8601 in UTC with milliseconds, rounded down; what is before its first
+ * year is as due as that.
+ */
 static char *
 instant_text(TimestampTz at)
 {
@@ -47,7 +50,8 @@ static Jsonb *
 message_of(const UjobsEnqueueOptions *o, const UjobsEnqueueItem *item)
 {
 	UjobsJson	json = {0};
-	char	   *run_id = DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&item->result.run_id)));
+	char	   *run_id =
+		DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&item->result.run_id)));
 
 	ujobs_json_begin_object(&json, NULL);
 	ujobs_json_text(&json, "id", run_id);
@@ -141,7 +145,8 @@ send(const UjobsEnqueueOptions *options, const UjobsDriver *driver, UjobsEnqueue
 }
 
 static void
-send_all(const UjobsEnqueueOptions *options, const UjobsDriver *cached, UjobsEnqueueItem *items, int n)
+send_all(const UjobsEnqueueOptions *options, const UjobsDriver *cached, UjobsEnqueueItem *items,
+		 int n)
 {
 	MemoryContext chunk;
 	MemoryContext caller;

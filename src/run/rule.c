@@ -43,7 +43,9 @@ copy_task(const UjobsTask *task)
 	copy->owner_name = pstrdup(task->owner_name);
 	copy->cron = pstrdup(task->cron);
 	copy->tz = pstrdup(task->tz);
-	copy->enqueue = task->enqueue ? memcpy(palloc(VARSIZE(task->enqueue)), task->enqueue, VARSIZE(task->enqueue)) : NULL;
+	copy->enqueue = task->enqueue ? memcpy(palloc(VARSIZE(task->enqueue)), task->enqueue,
+										   VARSIZE(task->enqueue)) :
+									NULL;
 	copy->enqueue_fn = task->enqueue_fn ? pstrdup(task->enqueue_fn) : NULL;
 	copy->broken = task->broken ? pstrdup(task->broken) : NULL;
 	copy->description = NULL;
@@ -72,13 +74,15 @@ ujobs_rule_tenant(const UjobsDefinition *definition, Jsonb *input)
 {
 	if (definition->tenant_parsed == NULL)
 		return pstrdup("");
-	return ujobs_template_render(definition->tenant_parsed, input, "tenant", UJOBS_MAX_TENANT_BYTES);
+	return ujobs_template_render(definition->tenant_parsed, input, "tenant",
+								 UJOBS_MAX_TENANT_BYTES);
 }
 
 char *
 ujobs_rule_key(const UjobsDefinition *definition, Jsonb *input)
 {
-	return ujobs_template_render(definition->key_parsed, input, "idempotency_key", UJOBS_MAX_KEY_BYTES);
+	return ujobs_template_render(definition->key_parsed, input, "idempotency_key",
+								 UJOBS_MAX_KEY_BYTES);
 }
 
 void

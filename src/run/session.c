@@ -39,7 +39,8 @@ set_for_run(const char *name, const char *value, const char *current, bool may_c
 	if (may_commit)
 		set_for_session(name, value);
 	else
-		(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+		(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+								 false);
 }
 
 void

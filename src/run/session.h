@@ -32,7 +32,10 @@ extern void ujobs_session_reset_settings(void);
 
 /* ---- what ALTER DATABASE and ALTER ROLE ... SET say ---- */
 
-/* After login: one of those settings may be a role; this session is `role` all the same, or ends. */
+/*
+ * After login: one of those settings may be a role; this session is `role` all
+ * the same, or ends.
+ */
 extern void ujobs_session_become(Oid role);
 
 /*

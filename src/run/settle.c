@@ -114,7 +114,8 @@ ujobs_settle_failure(const UjobsDefinition *definition, const UjobsJob *job,
 	verdict->attempt = job->attempt;
 	verdict->due_at = ujobs_clock_add(now, decision.delay);
 	verdict->retention = ujobs_job_retention(definition, decision.outcome);
-	verdict->error = decision.exhausted ? exhausted_error(error, job->attempt) : ujobs_settle_error(error);
+	verdict->error = decision.exhausted ? exhausted_error(error, job->attempt) :
+										  ujobs_settle_error(error);
 	if (decision.outcome == UJOBS_OUTCOME_CANCELLED)
 		verdict->reason = "dropped";
 }

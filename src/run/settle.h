@@ -20,7 +20,8 @@ extern void ujobs_settle_failure(const UjobsDefinition *definition, const UjobsJ
 /* In all of them job->attempt is the running attempt. */
 
 /* The job cannot run now: handler or owner missing (UJ025).  Looked at again later. */
-extern void ujobs_settle_missing(const UjobsJob *job, const char *what, TimestampTz now, UjobsVerdict *verdict);
+extern void ujobs_settle_missing(const UjobsJob *job, const char *what, TimestampTz now,
+								 UjobsVerdict *verdict);
 
 /* The definition was dropped, or never was. */
 extern void ujobs_settle_dropped(const UjobsJob *job, UjobsVerdict *verdict);

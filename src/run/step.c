@@ -128,7 +128,10 @@ write_row(const UjobsStep *step)
 	ujobs_step_insert(run.job->id, step);
 }
 
-/* The first step of a woken job makes its row due, so that a crash does not put it to sleep again. */
+/*
+ * The first step of a woken job makes its row due, so that a crash does not
+ * put it to sleep again.
+ */
 static bool
 hold(UjobsStepRun *r)
 {
@@ -291,7 +294,8 @@ ujobs_step_result(const char *name)
 /* ---- around a handler ---- */
 
 void
-ujobs_step_enter(const UjobsJob *job, const UjobsHandler *handler, UjobsCallLevel level, int64 timeout_ms)
+ujobs_step_enter(const UjobsJob *job, const UjobsHandler *handler, UjobsCallLevel level,
+				 int64 timeout_ms)
 {
 	static bool registered = false;
 	MemoryContext memory = run.memory;
@@ -339,7 +343,8 @@ ujobs_step_note_error(void)
 
 	run.busy = run.committing = false;
 	ujobs_interrupt_stop_step();
-	if (run.job == NULL || run.first_error != NULL || run.suspended != NULL || run.request.entry != NULL)
+	if (run.job == NULL || run.first_error != NULL || run.suspended != NULL ||
+		run.request.entry != NULL)
 		return;
 	old = MemoryContextSwitchTo(run.memory);
 	run.first_error = CopyErrorData();
@@ -385,7 +390,8 @@ drop_other_waits(int64 job_id, const char *suspended)
 	{
 		UjobsStepEntry *entry = lfirst(lc);
 
-		if (entry->step.status == UJOBS_STEP_WAITING && !entry->used && strcmp(entry->step.name, suspended) != 0)
+		if (entry->step.status == UJOBS_STEP_WAITING && !entry->used &&
+			strcmp(entry->step.name, suspended) != 0)
 			ujobs_step_delete(job_id, entry->step.seq);
 	}
 }
@@ -435,7 +441,8 @@ ujobs_step_settle(const UjobsJob *job, const ErrorData *error)
 bool
 ujobs_step_wants_command(const ErrorData *error)
 {
-	return run.job != NULL && run.request.entry != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED;
+	return run.job != NULL && run.request.entry != NULL &&
+		   error->sqlerrcode == ERRCODE_QUERY_CANCELED;
 }
 
 void

@@ -22,9 +22,13 @@
 /* ---- around a handler ---- */
 
 /* A durable handler is about to be called; timeout_ms: of one step, 0 = none. */
-extern void ujobs_step_enter(const UjobsJob *job, const UjobsHandler *handler, UjobsCallLevel level, int64 timeout_ms);
+extern void ujobs_step_enter(const UjobsJob *job, const UjobsHandler *handler, UjobsCallLevel level,
+							 int64 timeout_ms);
 
-/* It returned.  Raises what it should not have gone on after: an open block, an error or a suspension it caught. */
+/*
+ * It returned.  Raises what it should not have gone on after: an open block,
+ * an error or a suspension it caught.
+ */
 extern void ujobs_step_check_end(void);
 
 /* No handler runs any more in this session; what follows may still ask about the run. */
@@ -47,7 +51,10 @@ extern bool ujobs_step_suspended(const ErrorData *error, UjobsVerdict *verdict);
  */
 extern void ujobs_step_settle(const UjobsJob *job, const ErrorData *error);
 
-/* Nested: the handler was unwound for a new command.  The next one runs it, in a subtransaction of the caller. */
+/*
+ * Nested: the handler was unwound for a new command.  The next one runs it, in
+ * a subtransaction of the caller.
+ */
 extern bool ujobs_step_wants_command(const ErrorData *error);
 extern void ujobs_step_run_request(void);
 
@@ -61,7 +68,8 @@ typedef struct UjobsStepCall
 	const char *function;		/* for messages, without the schema */
 } UjobsStepCall;
 
-extern Jsonb *ujobs_step_run(const UjobsStepCall *call, const char *name, const char *command, Jsonb *args);
+extern Jsonb *ujobs_step_run(const UjobsStepCall *call, const char *name, const char *command,
+							 Jsonb *args);
 extern bool ujobs_step_begin(const UjobsStepCall *call, const char *name);
 extern void ujobs_step_end(const UjobsStepCall *call, Jsonb *result);
 extern Jsonb *ujobs_step_result(const char *name);
@@ -86,7 +94,10 @@ extern void ujobs_step_activate(UjobsStepRun *run, UjobsStepEntry *entry);
  */
 extern void ujobs_step_record(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
 
-/* Writes the step in this transaction, for look-ups by its row; what is committed or not is decided later. */
+/*
+ * Writes the step in this transaction, for look-ups by its row; what is
+ * committed or not is decided later.
+ */
 extern void ujobs_step_draft(UjobsStepRun *run, UjobsStepEntry *entry, const UjobsStep *step);
 
 /* Unwinds the handler: the job goes on when the step is due. */

@@ -26,7 +26,8 @@ entry_add(UjobsStepRun *run, const UjobsStep *step)
 {
 	MemoryContext old = MemoryContextSwitchTo(run->memory);
 	UjobsStepEntry *entry = palloc0(sizeof(UjobsStepEntry));
-	uint64		hash = hash_bytes_extended((const unsigned char *) step->name, strlen(step->name), 0);
+	uint64		hash =
+		hash_bytes_extended((const unsigned char *) step->name, strlen(step->name), 0);
 	Bucket	   *bucket;
 	bool		found;
 
@@ -180,7 +181,8 @@ ujobs_step_memory_output(UjobsStepRun *run, UjobsStepEntry *entry)
 {
 	if (entry->far)
 		bring_near(run, entry);
-	return entry->step.output != NULL ? DatumGetJsonbPCopy(PointerGetDatum(entry->step.output)) : NULL;
+	return entry->step.output != NULL ? DatumGetJsonbPCopy(PointerGetDatum(entry->step.output)) :
+										NULL;
 }
 
 static int

@@ -69,7 +69,10 @@ extern void ujobs_step_memory_keep(UjobsStepRun *run, UjobsStepEntry *entry, con
 /* 22004 when it is NULL, UJ003 when no step can have it. */
 extern void ujobs_step_memory_check_name(const char *name);
 
-/* The steps of a job that ends: their rows go, or stay when they are too large for history; kept: has it one? */
+/*
+ * The steps of a job that ends: their rows go, or stay when they are too large
+ * for history; kept: has it one?
+ */
 extern Jsonb *ujobs_step_memory_archive_list(int64 job_id, const List *steps, bool kept);
 
 /* The same of the steps of this run; see ujobs_step_finish. */

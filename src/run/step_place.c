@@ -93,11 +93,11 @@ callbacks_of(const UjobsStepOrigin *origin)
 	void		(*first) (void *arg) = NULL;
 	void		(*other) (void *arg) = NULL;
 
-	for (const ErrorContextCallback *frame = error_context_stack; frame != NULL && frame != origin->frame;
-		 frame = frame->previous)
+	for (const ErrorContextCallback *frame = error_context_stack;
+		 frame != NULL && frame != origin->frame; frame = frame->previous)
 		first = frame->callback;
-	for (const ErrorContextCallback *frame = error_context_stack; frame != NULL && frame != origin->frame;
-		 frame = frame->previous)
+	for (const ErrorContextCallback *frame = error_context_stack;
+		 frame != NULL && frame != origin->frame; frame = frame->previous)
 	{
 		if (frame->callback != first)
 			other = frame->callback;
@@ -126,8 +126,8 @@ place_since(const UjobsStepOrigin *origin)
 
 	if (!origin->plpgsql)
 		return UJOBS_PLACE_LANGUAGE;
-	for (const ErrorContextCallback *frame = error_context_stack; frame != NULL && frame != origin->frame;
-		 frame = frame->previous)
+	for (const ErrorContextCallback *frame = error_context_stack;
+		 frame != NULL && frame != origin->frame; frame = frame->previous)
 	{
 		UjobsPlace	place;
 
@@ -162,15 +162,19 @@ ujobs_step_place_note(UjobsStepOrigin *origin, bool plpgsql, bool through_spi)
 	AtEOXact_GUC(false, origin->guc_level);
 }
 
-/* Is a SECURITY DEFINER or SET clause on the way?  SET ROLE changes the user alone, and is refused where the context says so. */
+/*
+ * Is a SECURITY DEFINER or SET clause on the way?  SET ROLE changes the user
+ * alone, and is refused where the context says so.
+ */
 static bool
 is_in_other_context(const UjobsStepOrigin *origin)
 {
 	UjobsStepOrigin here;
 
 	ujobs_step_place_note(&here, origin->plpgsql, origin->through_spi);
-	return here.guc_level != origin->guc_level || here.security_context != origin->security_context ||
-		(here.user != origin->user && (origin->security_context & SECURITY_LOCAL_USERID_CHANGE));
+	return here.guc_level != origin->guc_level ||
+		   here.security_context != origin->security_context ||
+		   (here.user != origin->user && (origin->security_context & SECURITY_LOCAL_USERID_CHANGE));
 }
 
 void

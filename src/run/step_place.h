@@ -40,7 +40,8 @@ typedef struct UjobsStepOrigin
 extern void ujobs_step_place_note(UjobsStepOrigin *origin, bool plpgsql, bool through_spi);
 
 /* A step's call cannot commit: finds out why, and refuses it. */
-pg_noreturn extern void ujobs_step_place_refuse_atomic(const char *name, const UjobsStepOrigin *origin);
+pg_noreturn extern void ujobs_step_place_refuse_atomic(const char *name,
+													   const UjobsStepOrigin *origin);
 
 /*
  * In drain, where every call is inside a transaction: refuses what could not

@@ -63,7 +63,8 @@ name_sleep(UjobsStepRun *run, const char *what)
 }
 
 void
-ujobs_step_wait_sleep(const UjobsStepCall *call, const char *name, const char *what, TimestampTz wake_at)
+ujobs_step_wait_sleep(const UjobsStepCall *call, const char *name, const char *what,
+					  TimestampTz wake_at)
 {
 	UjobsStepRun *run = ujobs_step_here(call, name != NULL ? name : "sleep");
 	UjobsStepEntry *entry = arrive(run, name != NULL ? name : name_sleep(run, what));
@@ -239,7 +240,8 @@ is_unknown(int64 child_id)
 static void
 follow_child(UjobsStepRun *run, UjobsStepEntry *entry, UjobsStep *step, const UjobsStepWait *wait)
 {
-	if (step->child_id == 0 || wait->child_id == 0 || step->child_id == wait->child_id || !is_unknown(step->child_id))
+	if (step->child_id == 0 || wait->child_id == 0 || step->child_id == wait->child_id ||
+		!is_unknown(step->child_id))
 		return;
 	if (run->level == UJOBS_CALL_NESTED)
 		ereport(ERROR,

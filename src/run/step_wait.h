@@ -7,7 +7,8 @@
 #include "run/step.h"
 
 /* name NULL: derived from what. */
-extern void ujobs_step_wait_sleep(const UjobsStepCall *call, const char *name, const char *what, TimestampTz wake_at);
+extern void ujobs_step_wait_sleep(const UjobsStepCall *call, const char *name, const char *what,
+								  TimestampTz wake_at);
 
 typedef struct UjobsStepWait
 {
@@ -25,6 +26,7 @@ extern void ujobs_step_wait_check_event(const char *event, const char *match);
  * The payload or outcome; NULL: the deadline came first.  Raises UJ018 for a
  * job that is not there, UJ014 when it came too late and is required.
  */
-extern Jsonb *ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait *wait);
+extern Jsonb *ujobs_step_wait(const UjobsStepCall *call, const char *name,
+							  const UjobsStepWait *wait);
 
 #endif							/* UJOBS_RUN_STEP_WAIT_H */

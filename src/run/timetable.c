@@ -70,7 +70,8 @@ schedule_next(UjobsTimetable *table, UjobsRule *rule, TimestampTz now)
 
 	if (rule->unreadable != NULL)
 		schedule(table, rule, now);
-	else if (ujobs_cron_occurrence_next(&rule->plan.cron, rule->plan.zone, ujobs_cron_seconds(rule->task->watermark), &next))
+	else if (ujobs_cron_occurrence_next(&rule->plan.cron, rule->plan.zone,
+										ujobs_cron_seconds(rule->task->watermark), &next))
 		schedule(table, rule, ujobs_cron_timestamp(next));
 	else
 		schedule(table, rule, DT_NOEND);

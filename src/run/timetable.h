@@ -30,7 +30,10 @@ extern TimestampTz ujobs_timetable_next(const UjobsTimetable *table);
 /* Takes out at most UJOBS_PICKS_AT_ONCE tasks that are due; returns how many. */
 extern int	ujobs_timetable_collect(UjobsTimetable *table, TimestampTz now, UjobsPick *picks);
 
-/* The transaction committed: back into the timetable.  True: another session was faster, reload soon. */
+/*
+ * The transaction committed: back into the timetable.  True: another session
+ * was faster, reload soon.
+ */
 extern bool ujobs_timetable_settle(UjobsTimetable *table, UjobsPick *picks, int n, TimestampTz now);
 
 /* Something outside the tasks changed (definitions, roles): broken ones are tried again now. */

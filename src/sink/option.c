@@ -47,7 +47,8 @@ unit_length(const char *unit)
 }
 
 bool
-ujobs_option_read_span(const UjobsSinkOptions *options, const char *name, int64_t *ms, UjobsSinkError *error)
+ujobs_option_read_span(const UjobsSinkOptions *options, const char *name, int64_t *ms,
+					   UjobsSinkError *error)
 {
 	const char *text = ujobs_option_find(options, name);
 	char	   *end;
@@ -61,7 +62,9 @@ ujobs_option_read_span(const UjobsSinkOptions *options, const char *name, int64_
 		end++;
 	unit = unit_length(end);
 	if (end == text || unit == 0 || !(count * unit >= 1) || count * unit > 1e14)
-		return ujobs_option_fail(error, "option \"%s\" is not a span of time such as \"30s\" or \"1d\": \"%s\"", name, text);
+		return ujobs_option_fail(
+			error, "option \"%s\" is not a span of time such as \"30s\" or \"1d\": \"%s\"", name,
+			text);
 	*ms = (int64_t) (count * unit);
 	return true;
 }

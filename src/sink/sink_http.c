@@ -59,7 +59,8 @@ begin_some(UjobsHttp *http, Batch *batch)
 {
 	UjobsHttpRequest *request;
 
-	while (batch->next < batch->n && !batch->broken && (batch->next == 0 || ujobs_option_now() < batch->last_start) &&
+	while (batch->next < batch->n && !batch->broken &&
+		   (batch->next == 0 || ujobs_option_now() < batch->last_start) &&
 		   (request = find_free(http)) != NULL)
 	{
 		if (!ujobs_http_request_fill(http, request, &batch->messages[batch->next++]))
@@ -214,15 +215,18 @@ validate_parts(CURLU *parts, UjobsSinkError *error)
 	curl_free(scheme);
 	if (!is_http)
 		return ujobs_option_fail(error, "option \"url\" must begin with https:// or http://");
-	if (curl_url_get(parts, CURLUPART_USER, &text, 0) == CURLUE_OK || curl_url_get(parts, CURLUPART_PASSWORD, &text, 0) == CURLUE_OK)
+	if (curl_url_get(parts, CURLUPART_USER, &text, 0) == CURLUE_OK ||
+		curl_url_get(parts, CURLUPART_PASSWORD, &text, 0) == CURLUE_OK)
 	{
 		curl_free(text);
-		return ujobs_option_fail(error, "option \"url\" holds a user or a password, which belong to set_sink_secret");
+		return ujobs_option_fail(
+			error, "option \"url\" holds a user or a password, which belong to set_sink_secret");
 	}
 	if (curl_url_get(parts, CURLUPART_FRAGMENT, &text, 0) == CURLUE_OK)
 	{
 		curl_free(text);
-		return ujobs_option_fail(error, "option \"url\" has a # in it, which no receiver would see");
+		return ujobs_option_fail(error,
+								 "option \"url\" has a # in it, which no receiver would see");
 	}
 	return true;
 }
@@ -236,20 +240,24 @@ validate_url(const char *url, UjobsSinkError *error)
 	bool		good;
 
 	if (url == NULL)
-		return ujobs_option_fail(error, "option \"url\" is missing, such as https://example.com/hook");
+		return ujobs_option_fail(error,
+								 "option \"url\" is missing, such as https://example.com/hook");
 	authority = strstr(url, "://");
 	place = strstr(url, PLACEHOLDER);
 	if (authority == NULL)
 		return ujobs_option_fail(error, "option \"url\" must begin with https:// or http://");
-	if (place != NULL && (place < authority || memchr(authority + 3, '/', place - authority - 3) == NULL))
-		return ujobs_option_fail(error, "option \"url\" may have %s only behind the host", PLACEHOLDER);
+	if (place != NULL &&
+		(place < authority || memchr(authority + 3, '/', place - authority - 3) == NULL))
+		return ujobs_option_fail(error, "option \"url\" may have %s only behind the host",
+								 PLACEHOLDER);
 	if (place != NULL && strstr(place + 1, PLACEHOLDER) != NULL)
 		return ujobs_option_fail(error, "option \"url\" may have %s only once", PLACEHOLDER);
 	parts = curl_url();
 	if (parts == NULL)
 		return ujobs_option_fail(error, "out of memory");
-	good = curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK ? validate_parts(parts, error)
-		: ujobs_option_fail(error, "option \"url\" is not a url");
+	good = curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK ?
+			   validate_parts(parts, error) :
+			   ujobs_option_fail(error, "option \"url\" is not a url");
 	curl_url_cleanup(parts);
 	return good;
 }
@@ -257,9 +265,11 @@ validate_url(const char *url, UjobsSinkError *error)
 static bool
 validate_method(const char *method, UjobsSinkError *error)
 {
-	if (method == NULL || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 || strcmp(method, "PATCH") == 0)
+	if (method == NULL || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+		strcmp(method, "PATCH") == 0)
 		return true;
-	return ujobs_option_fail(error, "option \"method\" is none of POST, PUT and PATCH: \"%s\"", method);
+	return ujobs_option_fail(error, "option \"method\" is none of POST, PUT and PATCH: \"%s\"",
+							 method);
 }
 
 static bool
@@ -267,7 +277,8 @@ validate(const UjobsSinkOptions *options, UjobsSinkError *error)
 {
 	int64_t		ignored;
 
-	if ((ujobs_option_find(options, "tls.cert") == NULL) != (ujobs_option_find(options, "tls.key") == NULL))
+	if ((ujobs_option_find(options, "tls.cert") == NULL) !=
+		(ujobs_option_find(options, "tls.key") == NULL))
 		return ujobs_option_fail(error, "options \"tls.cert\" and \"tls.key\" belong together");
 	return validate_url(ujobs_option_find(options, "url"), error) &&
 		validate_method(ujobs_option_find(options, "method"), error) &&

@@ -117,7 +117,8 @@ bytes_of(const struct sockaddr *address, size_t *size)
 	}
 	if (address->sa_family == AF_INET6)
 	{
-		const uint8_t *bytes = (const uint8_t *) &((const struct sockaddr_in6 *) address)->sin6_addr;
+		const uint8_t *bytes =
+			(const uint8_t *) &((const struct sockaddr_in6 *) address)->sin6_addr;
 		static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 		*size = memcmp(bytes, mapped, 12) == 0 ? 4 : 16;
@@ -135,18 +136,24 @@ is_own(const uint8_t *bytes, size_t size)
 
 	if (getifaddrs(&interfaces) != 0)
 		return true;			/* nothing is known: rather not */
-	for (struct ifaddrs *interface = interfaces; interface != NULL && !own; interface = interface->ifa_next)
+	for (struct ifaddrs *interface = interfaces; interface != NULL && !own;
+		 interface = interface->ifa_next)
 	{
 		size_t		own_size = 0;
 		size_t		mask_size = 0;
-		const uint8_t *address = interface->ifa_addr != NULL ? bytes_of(interface->ifa_addr, &own_size) : NULL;
-		const uint8_t *mask = interface->ifa_netmask != NULL ? bytes_of(interface->ifa_netmask, &mask_size) : NULL;
+		const uint8_t *address = interface->ifa_addr != NULL ?
+									 bytes_of(interface->ifa_addr, &own_size) :
+									 NULL;
+		const uint8_t *mask = interface->ifa_netmask != NULL ?
+								  bytes_of(interface->ifa_netmask, &mask_size) :
+								  NULL;
 
 		if (address == NULL || own_size != size)
 			continue;
 		own = true;
 		for (size_t i = 0; i < size && own; i++)
-			own = ((address[i] ^ bytes[i]) & (mask != NULL && mask_size == size ? mask[i] : 0xff)) == 0;
+			own = ((address[i] ^ bytes[i]) &
+				   (mask != NULL && mask_size == size ? mask[i] : 0xff)) == 0;
 	}
 	freeifaddrs(interfaces);
 	return own;

@@ -36,7 +36,10 @@ static bool
 is_name(const char *name)
 {
 	return name[0] != '\0' && strlen(name) <= 200 &&
-		strspn(name, "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == strlen(name);
+		   strspn(
+			   name,
+			   "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") ==
+			   strlen(name);
 }
 
 static bool
@@ -58,7 +61,9 @@ validate_header(const char *name, const char *value, UjobsSinkError *error)
 	if (is_reserved(name))
 		return ujobs_option_fail(error, "header \"%s\" cannot be set", name);
 	if (!is_value(value))
-		return ujobs_option_fail(error, "the value of header \"%s\" has a line break or another control character", name);
+		return ujobs_option_fail(
+			error, "the value of header \"%s\" has a line break or another control character",
+			name);
 	return true;
 }
 
@@ -76,11 +81,13 @@ validate_access(const UjobsSinkOptions *options, UjobsSinkError *error)
 	const char *password = ujobs_option_secret(options, "password");
 
 	if (bearer != NULL && user != NULL)
-		return ujobs_option_fail(error, "of the secrets \"bearer\" and \"user\" only one can be used");
+		return ujobs_option_fail(error,
+								 "of the secrets \"bearer\" and \"user\" only one can be used");
 	if ((user == NULL) != (password == NULL))
 		return ujobs_option_fail(error, "the secrets \"user\" and \"password\" belong together");
 	if (bearer != NULL && !is_value(bearer))
-		return ujobs_option_fail(error, "the secret \"bearer\" has a line break or another control character");
+		return ujobs_option_fail(
+			error, "the secret \"bearer\" has a line break or another control character");
 	return true;
 }
 
@@ -94,7 +101,8 @@ ujobs_http_header_validate(const UjobsSinkOptions *options, UjobsSinkError *erro
 		if (!is_header(pair))
 			continue;
 		if (strcasecmp(pair->name + strlen(PREFIX), "Authorization") == 0)
-			return ujobs_option_fail(error, "header \"%s\" belongs to set_sink_secret", pair->name + strlen(PREFIX));
+			return ujobs_option_fail(error, "header \"%s\" belongs to set_sink_secret",
+									 pair->name + strlen(PREFIX));
 		if (!validate_header(pair->name + strlen(PREFIX), pair->value, error))
 			return false;
 	}
@@ -115,7 +123,8 @@ has(const struct curl_slist *list, const char *name)
 
 	for (; list != NULL; list = list->next)
 	{
-		if (strncasecmp(list->data, name, length) == 0 && (list->data[length] == ':' || list->data[length] == ';'))
+		if (strncasecmp(list->data, name, length) == 0 &&
+			(list->data[length] == ':' || list->data[length] == ';'))
 			return true;
 	}
 	return false;
@@ -184,14 +193,16 @@ add_pairs(struct curl_slist **list, const UjobsSinkPair *pairs, int n)
 
 /* Those that every message of the sink has. */
 static bool
-add_fixed(struct curl_slist **list, const UjobsSinkOptions *options, const UjobsSinkMessage *message)
+add_fixed(struct curl_slist **list, const UjobsSinkOptions *options,
+		  const UjobsSinkMessage *message)
 {
 	const char *bearer = ujobs_option_secret(options, "bearer");
 	struct curl_slist *longer;
 	char	   *access;
 	bool		added;
 
-	if (!add(list, "Idempotency-Key", message->id) || !add_text(list, "Ujobs-Topic", message->topic) ||
+	if (!add(list, "Idempotency-Key", message->id) ||
+		!add_text(list, "Ujobs-Topic", message->topic) ||
 		(message->key != NULL && !add_text(list, "Ujobs-Key", message->key)))
 		return false;
 	/* Without a value and its semicolon: libcurl is not to send this one. */
@@ -210,7 +221,8 @@ add_fixed(struct curl_slist **list, const UjobsSinkOptions *options, const Ujobs
 		if (!added)
 			return false;
 	}
-	return add_pairs(list, options->secrets, options->n_secrets) && add_pairs(list, options->options, options->n_options);
+	return add_pairs(list, options->secrets, options->n_secrets) &&
+		   add_pairs(list, options->options, options->n_options);
 }
 
 static bool
@@ -223,7 +235,9 @@ add_own(struct curl_slist **list, const UjobsSinkMessage *message, UjobsSinkErro
 		if (!validate_header(header->name, header->value, error))
 			return false;
 		if (strcasecmp(header->name, "Authorization") == 0)
-			return ujobs_option_fail(error, "header \"%s\" of a message cannot be set: it belongs to set_sink_secret", header->name);
+			return ujobs_option_fail(
+				error, "header \"%s\" of a message cannot be set: it belongs to set_sink_secret",
+				header->name);
 		if (!add(list, header->name, header->value))
 			return ujobs_option_fail(error, "out of memory");
 	}
@@ -231,7 +245,8 @@ add_own(struct curl_slist **list, const UjobsSinkMessage *message, UjobsSinkErro
 }
 
 struct curl_slist *
-ujobs_http_header_list(const UjobsSinkOptions *options, const UjobsSinkMessage *message, UjobsSinkError *error)
+ujobs_http_header_list(const UjobsSinkOptions *options, const UjobsSinkMessage *message,
+					   UjobsSinkError *error)
 {
 	struct curl_slist *list = NULL;
 	bool		complete = false;
@@ -239,7 +254,8 @@ ujobs_http_header_list(const UjobsSinkOptions *options, const UjobsSinkMessage *
 	if (!add_fixed(&list, options, message))
 		ujobs_option_fail(error, "out of memory");
 	else if (add_own(&list, message, error))
-		complete = add(&list, "Content-Type", "application/json") && add(&list, "User-Agent", "ujobs");
+		complete = add(&list, "Content-Type", "application/json") &&
+				   add(&list, "User-Agent", "ujobs");
 	if (complete)
 		return list;
 	curl_slist_free_all(list);

@@ -11,7 +11,10 @@
 /* Are the headers of options and secrets well-formed? */
 extern bool ujobs_http_header_validate(const UjobsSinkOptions *options, UjobsSinkError *error);
 
-/* All headers of a message; free with curl_slist_free_all.  NULL with an error if one of its own is refused. */
+/*
+ * All headers of a message; free with curl_slist_free_all.  NULL with an error
+ * if one of its own is refused.
+ */
 extern struct curl_slist *ujobs_http_header_list(const UjobsSinkOptions *options,
 												 const UjobsSinkMessage *message,
 												 UjobsSinkError *error);

@@ -23,7 +23,10 @@
 /* A receiver that wishes for more is asked again then. */
 #define LONGEST_PAUSE_S 86400
 
-/* libcurl wants a socket: the last moment to look at the address, for all of its ways to get one. */
+/*
+ * libcurl wants a socket: the last moment to look at the address, for all of
+ * its ways to get one.
+ */
 static curl_socket_t
 open_socket(void *argument, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -149,7 +152,8 @@ fill_url(CURL *curl, const char *url, const char *topic)
 		size = strlen(url) + strlen(escaped) + 1;
 		filled = malloc(size);
 		if (filled != NULL)
-			snprintf(filled, size, "%.*s%s%s", (int) (place - url), url, escaped, place + strlen(PLACEHOLDER));
+			snprintf(filled, size, "%.*s%s%s", (int) (place - url), url, escaped,
+					 place + strlen(PLACEHOLDER));
 		curl_free(escaped);
 	}
 	return filled;
@@ -175,9 +179,11 @@ ujobs_http_request_fill(UjobsHttp *http, UjobsHttpRequest *request, UjobsSinkMes
 		return refuse(request, message);
 	if (strstr(http->url, PLACEHOLDER) != NULL)
 	{
-		if (message->topic[0] == '\0' || strcmp(message->topic, ".") == 0 || strcmp(message->topic, "..") == 0)
+		if (message->topic[0] == '\0' || strcmp(message->topic, ".") == 0 ||
+			strcmp(message->topic, "..") == 0)
 		{
-			ujobs_option_fail(&message->error, "topic \"%s\" cannot stand in a url", message->topic);
+			ujobs_option_fail(&message->error, "topic \"%s\" cannot stand in a url",
+							  message->topic);
 			return refuse(request, message);
 		}
 		request->url = fill_url(request->curl, http->url, message->topic);
@@ -192,7 +198,8 @@ ujobs_http_request_fill(UjobsHttp *http, UjobsHttpRequest *request, UjobsSinkMes
 	curl_easy_setopt(request->curl, CURLOPT_POST, 1L);
 	curl_easy_setopt(request->curl, CURLOPT_CUSTOMREQUEST, method);
 	curl_easy_setopt(request->curl, CURLOPT_POSTFIELDS, message->payload);
-	curl_easy_setopt(request->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) message->payload_size);
+	curl_easy_setopt(request->curl, CURLOPT_POSTFIELDSIZE_LARGE,
+					 (curl_off_t) message->payload_size);
 	curl_easy_setopt(request->curl, CURLOPT_HTTPHEADER, request->headers);
 	return true;
 }
@@ -201,9 +208,11 @@ void
 ujobs_http_request_explain(UjobsHttpRequest *request, CURLcode code, UjobsSinkError *error)
 {
 	if (request->refused[0] != '\0')
-		ujobs_option_fail(error, "%s, which is not spoken to while ujobs.http_allow_private is off", request->refused);
+		ujobs_option_fail(error, "%s, which is not spoken to while ujobs.http_allow_private is off",
+						  request->refused);
 	else
-		ujobs_option_fail(error, "%s", request->error[0] != '\0' ? request->error : curl_easy_strerror(code));
+		ujobs_option_fail(error, "%s",
+						  request->error[0] != '\0' ? request->error : curl_easy_strerror(code));
 }
 
 /* An answer with a status. */
@@ -228,7 +237,9 @@ set_fate(UjobsHttpRequest *request, long status, UjobsSinkMessage *message)
 	curl_easy_getinfo(request->curl, CURLINFO_REDIRECT_URL, &location);
 	request->body[request->body_size] = '\0';
 	if (status < 400 && location != NULL)
-		ujobs_option_fail(&message->error, "status %ld: redirects are not followed, this one is to %s", status, location);
+		ujobs_option_fail(&message->error,
+						  "status %ld: redirects are not followed, this one is to %s", status,
+						  location);
 	else if (request->body_size > 0)
 		ujobs_option_fail(&message->error, "status %ld: %s", status, request->body);
 	else
@@ -274,7 +285,8 @@ ujobs_http_request_finish(UjobsHttpRequest *request, CURLcode code, UjobsSinkErr
 	{
 		message->fate = request->refused[0] != '\0' ? UJOBS_SINK_REFUSED :
 			was_reached(request, code) ? UJOBS_SINK_FAILED : UJOBS_SINK_BROKEN;
-		ujobs_http_request_explain(request, code, message->fate == UJOBS_SINK_BROKEN ? error : &message->error);
+		ujobs_http_request_explain(request, code,
+								   message->fate == UJOBS_SINK_BROKEN ? error : &message->error);
 	}
 	empty(request);
 }

@@ -67,7 +67,8 @@ wait_for_callbacks(UjobsNats *nats)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += CLOSE_MS / 1000;
 	pthread_mutex_lock(&denials->lock);
-	while (!denials->closed && pthread_cond_timedwait(&denials->changed, &denials->lock, &until) == 0)
+	while (!denials->closed &&
+		   pthread_cond_timedwait(&denials->changed, &denials->lock, &until) == 0)
 		;
 	closed = denials->closed;
 	pthread_mutex_unlock(&denials->lock);
@@ -152,22 +153,27 @@ explain(const UjobsNats *nats, UjobsSinkError *error)
 {
 	const char *url = ujobs_option_find(nats->options, "url");
 
-	if (nats->connection != NULL && (nats->status == NATS_NO_RESPONDERS || nats->code == JSNotEnabledErr || nats->code == JSNotEnabledForAccountErr))
-		return ujobs_option_fail(error, "the server at %.200s has no JetStream for this user: start it with -js", url);
+	if (nats->connection != NULL &&
+		(nats->status == NATS_NO_RESPONDERS || nats->code == JSNotEnabledErr ||
+		 nats->code == JSNotEnabledForAccountErr))
+		return ujobs_option_fail(
+			error, "the server at %.200s has no JetStream for this user: start it with -js", url);
 	switch (nats->status)
 	{
 		case NATS_NO_SERVER:
 		case NATS_TIMEOUT:
 			return ujobs_option_fail(error, "no NATS server can be reached at %.200s", url);
 		case NATS_CONNECTION_AUTH_FAILED:
-			return ujobs_option_fail(error, "the server at %.200s refused the user or its secrets", url);
+			return ujobs_option_fail(error, "the server at %.200s refused the user or its secrets",
+									 url);
 		case NATS_SECURE_CONNECTION_WANTED:
 			return ujobs_option_fail(error, "the server at %.200s has no TLS", url);
 		case NATS_SECURE_CONNECTION_REQUIRED:
 			return ujobs_option_fail(error, "the server at %.200s wants TLS: use tls://", url);
 		default:
-			return ujobs_option_fail(error, "cannot connect to %.200s: %s%s%.200s", url, natsStatus_GetText(nats->status),
-									 nats->detail[0] ? ": " : "", nats->detail);
+			return ujobs_option_fail(error, "cannot connect to %.200s: %s%s%.200s", url,
+									 natsStatus_GetText(nats->status), nats->detail[0] ? ": " : "",
+									 nats->detail);
 	}
 }
 
@@ -186,7 +192,8 @@ make_nats(const UjobsSinkOptions *options, UjobsSinkError *error)
 	pthread_mutex_init(&nats->denials.lock, NULL);
 	pthread_cond_init(&nats->denials.changed, NULL);
 	nats->stream = ujobs_option_find(options, "stream");
-	snprintf(nats->prefix, sizeof(nats->prefix), "%s", nats->stream != NULL ? nats->stream : UJOBS_NATS_JOBS);
+	snprintf(nats->prefix, sizeof(nats->prefix), "%s",
+			 nats->stream != NULL ? nats->stream : UJOBS_NATS_JOBS);
 	snprintf(nats->jobs, sizeof(nats->jobs), "%.200s_JOBS", nats->prefix);
 	snprintf(nats->claims, sizeof(nats->claims), "%.200s_CLAIMS", nats->prefix);
 	return nats;

@@ -63,7 +63,8 @@ ujobs_nats_error_answered(natsMsg *answer, int *code, UjobsSinkError *error)
 		*code = atoi(field);
 	field = find_field(json, "description");
 	if (field != NULL && *field == '"')
-		ujobs_option_fail(error, "%.*s (JetStream %d)", (int) strcspn(field + 1, "\""), field + 1, *code);
+		ujobs_option_fail(error, "%.*s (JetStream %d)", (int) strcspn(field + 1, "\""), field + 1,
+						  *code);
 	else
 		ujobs_option_fail(error, "JetStream error %d", *code);
 	return true;

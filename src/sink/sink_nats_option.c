@@ -85,23 +85,30 @@ validate_url(const char *url, UjobsSinkError *error)
 	char		item[512];
 
 	if (url == NULL || url[0] == '\0')
-		return ujobs_option_fail(error, "a nats sink needs the option \"url\", such as \"nats://127.0.0.1:4222\"");
+		return ujobs_option_fail(
+			error, "a nats sink needs the option \"url\", such as \"nats://127.0.0.1:4222\"");
 	if (strchr(url, '@') != NULL)
-		return ujobs_option_fail(error, "option \"url\" has a user in it: give it to ujobs.set_sink_secret instead");
+		return ujobs_option_fail(
+			error, "option \"url\" has a user in it: give it to ujobs.set_sink_secret instead");
 	while (ujobs_nats_option_next(&list, item, sizeof(item)))
 	{
 		const char *host = strstr(item, "://");
 		const char *port;
 
 		if (host == NULL || (strncmp(item, "nats://", 7) != 0 && strncmp(item, "tls://", 6) != 0))
-			return ujobs_option_fail(error, "option \"url\" takes nats://host:port and tls://host:port, several with commas: \"%.200s\"", item);
+			return ujobs_option_fail(
+				error,
+				"option \"url\" takes nats://host:port and tls://host:port, several with commas: \"%.200s\"",
+				item);
 		host += 3;
 		port = *host == '[' ? strchr(host, ']') : host;
 		port = port == NULL ? NULL : strchr(port, ':');
 		if (host[strcspn(host, " /?#")] != '\0' || *host == '\0' || *host == ':' ||
 			(*host == '[' && strchr(host, ']') == NULL) ||
-			(port != NULL && (port[1 + strspn(port + 1, "0123456789")] != '\0' || atoi(port + 1) < 1 || atoi(port + 1) > 65535)))
-			return ujobs_option_fail(error, "option \"url\" has no such address as host:port in \"%.200s\"", item);
+			(port != NULL && (port[1 + strspn(port + 1, "0123456789")] != '\0' ||
+							  atoi(port + 1) < 1 || atoi(port + 1) > 65535)))
+			return ujobs_option_fail(
+				error, "option \"url\" has no such address as host:port in \"%.200s\"", item);
 	}
 	return true;
 }
@@ -114,8 +121,11 @@ validate_stream(const UjobsSinkOptions *options, UjobsSinkError *error)
 	const char *replicas = ujobs_option_find(options, "replicas");
 	char		item[UJOBS_NATS_SUBJECT_SIZE + 1];
 
-	if (stream != NULL && (strlen(stream) > 100 || strpbrk(stream, "./") != NULL || !ujobs_nats_subject_check(stream, false, error)))
-		return ujobs_option_fail(error, "option \"stream\" takes a name of at most 100 bytes without a dot, a blank, a slash, a quote, \"*\", \">\" or \"$\" at its begin");
+	if (stream != NULL && (strlen(stream) > 100 || strpbrk(stream, "./") != NULL ||
+						   !ujobs_nats_subject_check(stream, false, error)))
+		return ujobs_option_fail(
+			error,
+			"option \"stream\" takes a name of at most 100 bytes without a dot, a blank, a slash, a quote, \"*\", \">\" or \"$\" at its begin");
 	if (subjects != NULL && stream == NULL)
 		return ujobs_option_fail(error, "option \"subjects\" needs the option \"stream\"");
 	while (ujobs_nats_option_next(&subjects, item, sizeof(item)))
@@ -149,16 +159,23 @@ validate_tls(const UjobsSinkOptions *options, UjobsSinkError *error)
 
 		if (value == NULL || value[0] == '/' || (is_pem(value) && i < 2))
 			continue;
-		return ujobs_option_fail(error, "option \"%s\" takes the absolute path of a file on this server%s", files[i],
-								 i < 2 ? ", or the certificate itself in PEM" : "; the key itself is the secret \"tlsKey\"");
+		return ujobs_option_fail(error,
+								 "option \"%s\" takes the absolute path of a file on this server%s",
+								 files[i],
+								 i < 2 ? ", or the certificate itself in PEM" :
+										 "; the key itself is the secret \"tlsKey\"");
 	}
 	if (secret != NULL && (!is_pem(secret) || (cert != NULL && !is_pem(cert))))
-		return ujobs_option_fail(error, "secret \"tlsKey\" takes a key in PEM, and wants option \"tls.cert\" to be PEM too");
+		return ujobs_option_fail(
+			error,
+			"secret \"tlsKey\" takes a key in PEM, and wants option \"tls.cert\" to be PEM too");
 	if (key != NULL && cert != NULL && is_pem(cert))
-		return ujobs_option_fail(error, "option \"tls.key\" is a file, so \"tls.cert\" has to be one");
+		return ujobs_option_fail(error,
+								 "option \"tls.key\" is a file, so \"tls.cert\" has to be one");
 	/* A sink is defined before it is given its first secret. */
 	if (cert != NULL && key == NULL && secret == NULL && options->n_secrets > 0)
-		return ujobs_option_fail(error, "option \"tls.cert\" needs \"tls.key\", or the secret \"tlsKey\"");
+		return ujobs_option_fail(error,
+								 "option \"tls.cert\" needs \"tls.key\", or the secret \"tlsKey\"");
 	if (cert == NULL && (key != NULL || secret != NULL))
 		return ujobs_option_fail(error, "a TLS key needs option \"tls.cert\"");
 	return true;
@@ -174,12 +191,18 @@ validate_secrets(const UjobsSinkOptions *options, UjobsSinkError *error)
 	char	   *jwt;
 	char	   *key;
 
-	if (user + (ujobs_option_secret(options, "token") != NULL) + (creds != NULL) + (seed != NULL) > 1)
-		return ujobs_option_fail(error, "a nats sink takes one of the secrets \"user\", \"token\", \"creds\" and \"nkey\"");
+	if (user + (ujobs_option_secret(options, "token") != NULL) + (creds != NULL) + (seed != NULL) >
+		1)
+		return ujobs_option_fail(
+			error,
+			"a nats sink takes one of the secrets \"user\", \"token\", \"creds\" and \"nkey\"");
 	if (user != (ujobs_option_secret(options, "password") != NULL))
 		return ujobs_option_fail(error, "secrets \"user\" and \"password\" need each other");
-	if ((seed != NULL) != (public != NULL) || (seed != NULL && (strncmp(seed, "SU", 2) != 0 || public[0] != 'U')))
-		return ujobs_option_fail(error, "secret \"nkey\" takes a user's seed (\"SU...\") and needs \"nkeyPublic\", its public key (\"U...\")");
+	if ((seed != NULL) != (public != NULL) ||
+		(seed != NULL && (strncmp(seed, "SU", 2) != 0 || public[0] != 'U')))
+		return ujobs_option_fail(
+			error,
+			"secret \"nkey\" takes a user's seed (\"SU...\") and needs \"nkeyPublic\", its public key (\"U...\")");
 	if (creds == NULL)
 		return true;
 	jwt = ujobs_nats_option_creds(creds, "NATS USER JWT");
@@ -187,7 +210,10 @@ validate_secrets(const UjobsSinkOptions *options, UjobsSinkError *error)
 	user = jwt != NULL && key != NULL;
 	free(jwt);
 	free(key);
-	return user || ujobs_option_fail(error, "secret \"creds\" takes the text of a .creds file: a user's JWT and seed, with their BEGIN and END lines");
+	return user ||
+		   ujobs_option_fail(
+			   error,
+			   "secret \"creds\" takes the text of a .creds file: a user's JWT and seed, with their BEGIN and END lines");
 }
 
 bool
@@ -322,7 +348,8 @@ ujobs_nats_option_apply(UjobsNats *nats, UjobsSinkError *error)
 	if (status != NATS_OK)
 		return ujobs_nats_error_status(error, "cannot prepare the connection", status);
 	if ((status = set_tls(nats)) != NATS_OK)
-		return ujobs_nats_error_status(error, "the TLS certificates or the key cannot be used", status);
+		return ujobs_nats_error_status(error, "the TLS certificates or the key cannot be used",
+									   status);
 	if ((status = set_user(nats)) != NATS_OK)
 		return ujobs_nats_error_status(error, "the user's secrets cannot be used", status);
 	return true;

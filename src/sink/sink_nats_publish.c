@@ -90,7 +90,8 @@ compose(void *context, int i, const char *reply)
 	if (message->fate != UJOBS_SINK_UNTRIED)
 		return NULL;
 	subject_of(publishing->nats, message, subject);
-	status = natsMsg_Create(&question, subject, reply, message->payload, (int) message->payload_size);
+	status = natsMsg_Create(&question, subject, reply, message->payload,
+							(int) message->payload_size);
 	if (status == NATS_OK)
 		status = set_headers(question, publishing->nats, message);
 	if (status != NATS_OK)
@@ -116,10 +117,14 @@ set_fate(Publishing *publishing, UjobsSinkMessage *message, int code)
 		message->fate = UJOBS_SINK_BROKEN;
 		return;
 	}
-	message->fate = code == JSStreamMessageExceedsMaximumErr ? UJOBS_SINK_REFUSED : UJOBS_SINK_FAILED;
+	message->fate = code == JSStreamMessageExceedsMaximumErr ? UJOBS_SINK_REFUSED :
+															   UJOBS_SINK_FAILED;
 	if (code == JSStreamNotMatchErr)
-		ujobs_option_fail(&message->error, "subject \"%.200s\" belongs to another stream than \"%s\" (JetStream %d)",
-						  message->topic, message->is_job ? publishing->nats->jobs : publishing->nats->stream, code);
+		ujobs_option_fail(&message->error,
+						  "subject \"%.200s\" belongs to another stream than \"%s\" (JetStream %d)",
+						  message->topic,
+						  message->is_job ? publishing->nats->jobs : publishing->nats->stream,
+						  code);
 }
 
 static void
@@ -134,7 +139,8 @@ answer(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 	else if (outcome == UJOBS_NATS_DENIED)
 	{
 		message->fate = UJOBS_SINK_FAILED;
-		ujobs_option_fail(&message->error, "the user may not publish to \"%.200s\"", message->topic);
+		ujobs_option_fail(&message->error, "the user may not publish to \"%.200s\"",
+						  message->topic);
 	}
 	else if (!ujobs_nats_error_answered(reply, &code, &message->error))
 		message->fate = UJOBS_SINK_DELIVERED;
@@ -155,15 +161,20 @@ check_header(const UjobsSinkPair *header, UjobsSinkError *error)
 {
 	const unsigned char *c;
 
-	if (header->name[0] == '\0' || strncasecmp(header->name, "Nats-", 5) == 0 || strcasecmp(header->name, "Ujobs-Key") == 0)
-		return ujobs_option_fail(error, "header name \"%.100s\" is reserved or empty", header->name);
+	if (header->name[0] == '\0' || strncasecmp(header->name, "Nats-", 5) == 0 ||
+		strcasecmp(header->name, "Ujobs-Key") == 0)
+		return ujobs_option_fail(error, "header name \"%.100s\" is reserved or empty",
+								 header->name);
 	for (c = (const unsigned char *) header->name; *c != '\0'; c++)
 	{
 		if (*c <= ' ' || *c >= 0x7F || *c == ':')
-			return ujobs_option_fail(error, "header name \"%.100s\" has a character that NATS does not take", header->name);
+			return ujobs_option_fail(
+				error, "header name \"%.100s\" has a character that NATS does not take",
+				header->name);
 	}
 	if (strpbrk(header->value, "\r\n") != NULL)
-		return ujobs_option_fail(error, "the value of header \"%.100s\" has more than one line", header->name);
+		return ujobs_option_fail(error, "the value of header \"%.100s\" has more than one line",
+								 header->name);
 	return true;
 }
 
@@ -201,9 +212,12 @@ check_message(const UjobsNats *nats, UjobsSinkMessage *message)
 	if (!message->is_job && !ujobs_nats_subject_check(message->topic, false, &message->error))
 		return refuse(message);
 	if (!message->is_job && strncmp(message->topic, nats->prefix, length) == 0 &&
-		(strncmp(message->topic + length, ".jobs.", 6) == 0 || strncmp(message->topic + length, ".claims.", 8) == 0))
+		(strncmp(message->topic + length, ".jobs.", 6) == 0 ||
+		 strncmp(message->topic + length, ".claims.", 8) == 0))
 	{
-		ujobs_option_fail(&message->error, "subject \"%.200s\" is one of those that ujobs keeps jobs and claims in", message->topic);
+		ujobs_option_fail(&message->error,
+						  "subject \"%.200s\" is one of those that ujobs keeps jobs and claims in",
+						  message->topic);
 		return refuse(message);
 	}
 	for (i = 0; i < message->n_headers; i++)
@@ -213,7 +227,10 @@ check_message(const UjobsNats *nats, UjobsSinkMessage *message)
 	}
 	if (size > most)
 	{
-		ujobs_option_fail(&message->error, "the message has %zu bytes with its headers; the server takes %zu (max_payload)", size, most);
+		ujobs_option_fail(
+			&message->error,
+			"the message has %zu bytes with its headers; the server takes %zu (max_payload)", size,
+			most);
 		return refuse(message);
 	}
 	return true;
@@ -243,7 +260,8 @@ open_streams(Publishing *publishing, int n)
 		{
 			UjobsSinkMessage *message = &publishing->messages[j];
 
-			if (!publishing->unrouted[j] || message->is_job != first->is_job || strcmp(message->topic, first->topic) != 0)
+			if (!publishing->unrouted[j] || message->is_job != first->is_job ||
+				strcmp(message->topic, first->topic) != 0)
 				continue;
 			publishing->unrouted[j] = false;
 			message->fate = fate;
@@ -294,7 +312,8 @@ ujobs_nats_publish(void *connection, UjobsSinkMessage *messages, int n, UjobsSin
 	{
 		if (!publishing.unrouted[i] && messages[i].fate != UJOBS_SINK_UNTRIED)
 			continue;
-		good = ujobs_option_fail(error, "no stream answers for subject \"%.200s\"", messages[i].topic);
+		good = ujobs_option_fail(error, "no stream answers for subject \"%.200s\"",
+								 messages[i].topic);
 	}
 	free(publishing.unrouted);
 	return good;

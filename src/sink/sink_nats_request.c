@@ -58,13 +58,15 @@ ujobs_nats_request_prepare(UjobsNats *nats, UjobsSinkError *error)
 }
 
 void
-ujobs_nats_request_denied(natsConnection *connection, natsSubscription *subscription, natsStatus status, void *argument)
+ujobs_nats_request_denied(natsConnection *connection, natsSubscription *subscription,
+						  natsStatus status, void *argument)
 {
 	UjobsNatsDenials *denials = &((UjobsNats *) argument)->denials;
 	const char *text = NULL;
 	const char *subject;
 
-	if (status != NATS_NOT_PERMITTED || natsConnection_GetLastError(connection, &text) == NATS_OK || text == NULL)
+	if (status != NATS_NOT_PERMITTED || natsConnection_GetLastError(connection, &text) == NATS_OK ||
+		text == NULL)
 		return;
 	subject = strchr(text, '"');
 	if (subject == NULL)
@@ -113,7 +115,8 @@ apply_denials(Exchange *run)
 	{
 		for (i = 0; i < run->next; i++)
 		{
-			if (run->open[i] != NULL && strcmp(natsMsg_GetSubject(run->open[i]), denials->subject[c]) == 0)
+			if (run->open[i] != NULL &&
+				strcmp(natsMsg_GetSubject(run->open[i]), denials->subject[c]) == 0)
 				finish_request(run, i, UJOBS_NATS_DENIED, NULL);
 		}
 	}
@@ -149,7 +152,8 @@ send_more(Exchange *run)
 		int			i = run->next;
 		natsStatus	status;
 
-		snprintf(reply, sizeof(reply), "%s.%llu.%d", run->nats->inbox, (unsigned long long) run->nats->batch, i);
+		snprintf(reply, sizeof(reply), "%s.%llu.%d", run->nats->inbox,
+				 (unsigned long long) run->nats->batch, i);
 		run->open[i] = run->requests->compose(run->requests->context, i, reply);
 		run->next++;
 		if (run->open[i] == NULL)
@@ -220,7 +224,8 @@ exchange(Exchange *run, UjobsSinkError *error)
 			status = receive_one(run);
 		if (status != NATS_OK)
 			return ujobs_nats_error_status(error, "the connection is lost", status);
-		if (run->messages > 0 && ujobs_timed_call_is_late(run->nats->options, run->nats->deadline, error))
+		if (run->messages > 0 &&
+			ujobs_timed_call_is_late(run->nats->options, run->nats->deadline, error))
 			return false;
 	}
 }

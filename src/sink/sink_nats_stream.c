@@ -72,11 +72,13 @@ refuse(Setup *setup, const char *what, natsStatus status, jsErrCode code)
 	denials->count = 0;
 	pthread_mutex_unlock(&denials->lock);
 
-	setup->fate = code == 0 || ujobs_nats_error_is_shortage(code) ? UJOBS_SINK_BROKEN : UJOBS_SINK_FAILED;
+	setup->fate = code == 0 || ujobs_nats_error_is_shortage(code) ? UJOBS_SINK_BROKEN :
+																	UJOBS_SINK_FAILED;
 	if (api[0] != '\0')
 	{
 		setup->fate = UJOBS_SINK_FAILED;
-		return ujobs_option_fail(setup->error, "%s: the user may not publish to \"%.200s\"", what, api);
+		return ujobs_option_fail(setup->error, "%s: the user may not publish to \"%.200s\"", what,
+								 api);
 	}
 	return ujobs_nats_error_status(setup->error, what, status);
 }
@@ -141,7 +143,8 @@ find_stream(Setup *setup, const char *name, jsStreamInfo **info)
 static bool
 is_ours(const jsStreamConfig *config)
 {
-	return config->Description != NULL && strncmp(config->Description, MADE_BY_US, strlen(MADE_BY_US)) == 0;
+	return config->Description != NULL &&
+		   strncmp(config->Description, MADE_BY_US, strlen(MADE_BY_US)) == 0;
 }
 
 static bool
@@ -197,11 +200,15 @@ add_subject(Setup *setup, jsStreamConfig *config)
 	if (takes_subject(config, setup->subject))
 		return true;			/* by now; or it is just not available */
 	if (!is_ours(config))
-		return ujobs_option_fail(setup->error, "stream \"%s\" does not take subject \"%.200s\", and was not made by ujobs: add the subject there",
-								 config->Name, setup->subject);
+		return ujobs_option_fail(
+			setup->error,
+			"stream \"%s\" does not take subject \"%.200s\", and was not made by ujobs: add the subject there",
+			config->Name, setup->subject);
 	if (config->SubjectsLen >= MOST_SUBJECTS)
-		return ujobs_option_fail(setup->error, "stream \"%s\" has %d subjects and does not take \"%.200s\": replace some of them by one with a wildcard",
-								 config->Name, config->SubjectsLen, setup->subject);
+		return ujobs_option_fail(
+			setup->error,
+			"stream \"%s\" has %d subjects and does not take \"%.200s\": replace some of them by one with a wildcard",
+			config->Name, config->SubjectsLen, setup->subject);
 	memcpy(subjects, before, config->SubjectsLen * sizeof(*subjects));
 	subjects[config->SubjectsLen] = setup->subject;
 	config->Subjects = subjects;
@@ -220,8 +227,10 @@ open_outbox_stream(Setup *setup)
 	bool		good;
 
 	if (nats->stream == NULL)
-		return ujobs_option_fail(setup->error, "no stream takes subject \"%.200s\": make one, or name one in the sink's option \"stream\"",
-								 setup->subject);
+		return ujobs_option_fail(
+			setup->error,
+			"no stream takes subject \"%.200s\": make one, or name one in the sink's option \"stream\"",
+			setup->subject);
 	if (!find_stream(setup, nats->stream, &info))
 		return false;
 	if (info == NULL)
@@ -247,7 +256,10 @@ open_jobs_stream(Setup *setup)
 		bool		good = takes_subject(info->Config, setup->subject);
 
 		jsStreamInfo_Destroy(info);
-		return good || ujobs_option_fail(setup->error, "stream \"%s\" does not take \"%s.jobs.>\": add that subject to it", nats->jobs, nats->prefix);
+		return good || ujobs_option_fail(
+						   setup->error,
+						   "stream \"%s\" does not take \"%s.jobs.>\": add that subject to it",
+						   nats->jobs, nats->prefix);
 	}
 	snprintf(pattern, sizeof(pattern), "%s.jobs.>", nats->prefix);
 	describe(nats, &config, nats->jobs);
@@ -266,9 +278,12 @@ check_claims_stream(Setup *setup, jsStreamConfig *config, int64_t age)
 	char		subject[UJOBS_NATS_SUBJECT_SIZE];
 
 	ujobs_nats_subject_of_claim(nats, "x", subject);
-	if (!takes_subject(config, subject) || !config->AllowDirect || config->MaxMsgsPerSubject != 1 || config->Retention != js_LimitsPolicy)
-		return ujobs_option_fail(setup->error, "stream \"%s\" is not fit for claims: it has to take \"%s.claims.*\" with one message per subject, direct access and retention by limits",
-								 nats->claims, nats->prefix);
+	if (!takes_subject(config, subject) || !config->AllowDirect || config->MaxMsgsPerSubject != 1 ||
+		config->Retention != js_LimitsPolicy)
+		return ujobs_option_fail(
+			setup->error,
+			"stream \"%s\" is not fit for claims: it has to take \"%s.claims.*\" with one message per subject, direct access and retention by limits",
+			nats->claims, nats->prefix);
 	if (config->MaxAge == 0 || config->MaxAge >= age || !is_ours(config))
 		return true;
 	config->MaxAge = age;		/* the longest that a store asked for */
@@ -314,7 +329,8 @@ open_consumer(Setup *setup)
 	jsConsumerConfig config;
 	jsConsumerInfo *info = NULL;
 	jsErrCode	code = 0;
-	natsStatus	status = js_GetConsumerInfo(&info, nats->js, nats->jobs, nats->queue.consumer, &options, &code);
+	natsStatus	status =
+		js_GetConsumerInfo(&info, nats->js, nats->jobs, nats->queue.consumer, &options, &code);
 
 	if (status == NATS_OK)
 	{
@@ -369,7 +385,8 @@ run_setup(Setup *setup)
 	UjobsNats  *nats = setup->nats;
 	UjobsTimedCall call = {.work = open_streams, .interrupt = close_connection, .argument = setup};
 
-	return ujobs_timed_call_run(nats->options, nats->deadline, &call, setup->error) == UJOBS_TIMED_CALL_DONE;
+	return ujobs_timed_call_run(nats->options, nats->deadline, &call, setup->error) ==
+		   UJOBS_TIMED_CALL_DONE;
 }
 
 UjobsSinkFate

@@ -41,7 +41,8 @@ ujobs_nats_subject_check(const char *subject, bool wildcards, UjobsSinkError *er
 	const char *token = subject;
 
 	if (strlen(subject) >= UJOBS_NATS_SUBJECT_SIZE)
-		return ujobs_option_fail(error, "the subject has %zu bytes; it may have %d", strlen(subject), UJOBS_NATS_SUBJECT_SIZE - 1);
+		return ujobs_option_fail(error, "the subject has %zu bytes; it may have %d",
+								 strlen(subject), UJOBS_NATS_SUBJECT_SIZE - 1);
 	while (subject[0] != '$')
 	{
 		size_t		length = strcspn(token, ".");
@@ -54,8 +55,10 @@ ujobs_nats_subject_check(const char *subject, bool wildcards, UjobsSinkError *er
 			break;
 		token += length + 1;
 	}
-	return ujobs_option_fail(error, "\"%.200s\" is no NATS subject: it takes words with a dot between them, without a blank, a quote, a backslash%s, and no \"$\" at its begin",
-						 subject, wildcards ? "" : ", \"*\" or \">\"");
+	return ujobs_option_fail(
+		error,
+		"\"%.200s\" is no NATS subject: it takes words with a dot between them, without a blank, a quote, a backslash%s, and no \"$\" at its begin",
+		subject, wildcards ? "" : ", \"*\" or \">\"");
 }
 
 void
@@ -83,7 +86,8 @@ ujobs_nats_subject_encode(const char *text, char *token, size_t size)
 	if (used < LONGEST_TOKEN)
 		token[used] = '\0';
 	else
-		snprintf(token + LONGEST_TOKEN - 32, size - (LONGEST_TOKEN - 32), "==%016llx", (unsigned long long) hash);
+		snprintf(token + LONGEST_TOKEN - 32, size - (LONGEST_TOKEN - 32), "==%016llx",
+				 (unsigned long long) hash);
 }
 
 bool
@@ -96,7 +100,8 @@ ujobs_nats_subject_matches(const char *pattern, const char *subject)
 
 		if (length == 1 && *pattern == '>')
 			return given > 0;
-		if (!(length == 1 && *pattern == '*') && (length != given || strncmp(pattern, subject, length) != 0))
+		if (!(length == 1 && *pattern == '*') &&
+			(length != given || strncmp(pattern, subject, length) != 0))
 			return false;
 		pattern += length;
 		subject += given;

@@ -72,7 +72,8 @@ answer_claim(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 	int			code = 0;
 
 	if (outcome == UJOBS_NATS_DENIED)
-		ujobs_option_fail(&claiming->failure, "the user may not publish to \"%s.claims.*\"", claiming->nats->prefix);
+		ujobs_option_fail(&claiming->failure, "the user may not publish to \"%s.claims.*\"",
+						  claiming->nats->prefix);
 	else if (outcome == UJOBS_NATS_NO_RESPONDER)
 		ujobs_option_fail(&claiming->failure, "stream \"%s\" is gone", claiming->nats->claims);
 	else if (!ujobs_nats_error_answered(reply, &code, &error))
@@ -80,7 +81,9 @@ answer_claim(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 	else if (code == JSStreamWrongLastSequenceErr)
 		claiming->taken[i] = true;
 	else
-		ujobs_option_fail(&claiming->failure, "a message cannot be claimed in stream \"%s\": %.300s", claiming->nats->claims, error.text);
+		ujobs_option_fail(&claiming->failure,
+						  "a message cannot be claimed in stream \"%s\": %.300s",
+						  claiming->nats->claims, error.text);
 }
 
 static natsMsg *
@@ -94,7 +97,8 @@ compose_read(void *context, int i, const char *reply)
 	if (!claiming->taken[i])
 		return NULL;
 	ujobs_nats_subject_of_claim(claiming->nats, claiming->deliveries[i].id, subject);
-	snprintf(question, sizeof(question), "$JS.API.DIRECT.GET.%s.%s", claiming->nats->claims, subject);
+	snprintf(question, sizeof(question), "$JS.API.DIRECT.GET.%s.%s", claiming->nats->claims,
+			 subject);
 	if (natsMsg_Create(&message, question, reply, NULL, 0) != NATS_OK)
 		ujobs_option_fail(&claiming->failure, "out of memory");
 	return message;
@@ -107,7 +111,8 @@ answer_read(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 	const char *store_id = claiming->nats->options->store_id;
 
 	if (outcome != UJOBS_NATS_ANSWERED)
-		ujobs_option_fail(&claiming->failure, "claims cannot be read from stream \"%s\"%s", claiming->nats->claims,
+		ujobs_option_fail(&claiming->failure, "claims cannot be read from stream \"%s\"%s",
+						  claiming->nats->claims,
 						  outcome == UJOBS_NATS_DENIED ? ": the user may not" : "");
 	else
 		claiming->deliveries[i].ours = natsMsg_GetDataLength(reply) == (int) strlen(store_id) &&
@@ -125,7 +130,8 @@ claim_all(UjobsNats *nats, UjobsSinkDelivery *deliveries, int n, UjobsSinkError 
 	claiming.taken = calloc(n + 1, sizeof(bool));
 	if (claiming.taken == NULL)
 		return ujobs_option_fail(error, "out of memory");
-	good = ujobs_nats_request_run(nats, &claims, error) && ujobs_nats_request_run(nats, &reads, error);
+	good = ujobs_nats_request_run(nats, &claims, error) &&
+		   ujobs_nats_request_run(nats, &reads, error);
 	free(claiming.taken);
 	if (good && claiming.failure.text[0] != '\0')
 	{
@@ -174,10 +180,12 @@ pull(UjobsNats *nats, int n, int64_t wait_ms, UjobsSinkError *error)
 	char		request[128];
 	natsStatus	status;
 
-	snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.MSG.NEXT.%s.%s", nats->jobs, queue->consumer);
+	snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.MSG.NEXT.%s.%s", nats->jobs,
+			 queue->consumer);
 	snprintf(reply, sizeof(reply), "%s.%llu", queue->inbox, (unsigned long long) ++queue->pull);
 	if (wait_ms > 0)
-		snprintf(request, sizeof(request), "{\"batch\":%d,\"expires\":%lld}", n, (long long) wait_ms * 1000000);
+		snprintf(request, sizeof(request), "{\"batch\":%d,\"expires\":%lld}", n,
+				 (long long) wait_ms * 1000000);
 	else
 		snprintf(request, sizeof(request), "{\"batch\":%d,\"no_wait\":true}", n);
 	queue->pull_left = n;
@@ -221,11 +229,13 @@ id_of(natsMsg *message)
 	const char *reply = natsMsg_GetReply(message);
 	char		made[64];
 
-	if (natsMsgHeader_Get(message, "Nats-Msg-Id", &id) == NATS_OK && id[0] != '\0' && strlen(id) <= LONGEST_ID)
+	if (natsMsgHeader_Get(message, "Nats-Msg-Id", &id) == NATS_OK && id[0] != '\0' &&
+		strlen(id) <= LONGEST_ID)
 		return strdup(id);
 
 	/* The time, because a stream that is made anew counts from one. */
-	snprintf(made, sizeof(made), "nats-%llu-%llu", part_of(reply, PART_SEQUENCE), part_of(reply, PART_TIME));
+	snprintf(made, sizeof(made), "nats-%llu-%llu", part_of(reply, PART_SEQUENCE),
+			 part_of(reply, PART_TIME));
 	return strdup(made);
 }
 
@@ -258,7 +268,8 @@ typedef struct Taking
 static bool
 is_gone(const UjobsNats *nats, UjobsSinkError *error)
 {
-	return ujobs_option_fail(error, "the consumer \"%s\" of stream \"%s\" is gone", nats->queue.consumer, nats->jobs);
+	return ujobs_option_fail(error, "the consumer \"%s\" of stream \"%s\" is gone",
+							 nats->queue.consumer, nats->jobs);
 }
 
 /* A status instead of a message: the pull is over, or the consumer is gone. */
@@ -293,7 +304,10 @@ collect(Taking *taking, int64_t until)
 
 		if (ujobs_option_is_stopped(taking->nats->options) || left < 0)
 			return true;
-		status = natsSubscription_NextMsg(&message, queue->arrivals, left < 1 ? 1 : left < UJOBS_NATS_SLICE_MS ? left : UJOBS_NATS_SLICE_MS);
+		status = natsSubscription_NextMsg(&message, queue->arrivals,
+										  left < 1					 ? 1 :
+										  left < UJOBS_NATS_SLICE_MS ? left :
+																	   UJOBS_NATS_SLICE_MS);
 		if (status == NATS_TIMEOUT)
 			continue;
 		if (status == NATS_NO_RESPONDERS)
@@ -319,11 +333,13 @@ collect(Taking *taking, int64_t until)
 static bool
 check_answered(const Taking *taking, int64_t due)
 {
-	if (taking->nats->queue.pull_left == 0 || taking->n == taking->max || ujobs_option_now() < due ||
-		ujobs_option_is_stopped(taking->nats->options))
+	if (taking->nats->queue.pull_left == 0 || taking->n == taking->max ||
+		ujobs_option_now() < due || ujobs_option_is_stopped(taking->nats->options))
 		return true;
-	return ujobs_option_fail(taking->error, "the server did not answer within %d ms about consumer \"%s\" of stream \"%s\"",
-							 taking->nats->options->timeout_ms, taking->nats->queue.consumer, taking->nats->jobs);
+	return ujobs_option_fail(
+		taking->error,
+		"the server did not answer within %d ms about consumer \"%s\" of stream \"%s\"",
+		taking->nats->options->timeout_ms, taking->nats->queue.consumer, taking->nats->jobs);
 }
 
 /* What is there now: asks, and waits for the end of the answer. */
@@ -343,14 +359,16 @@ take_some(Taking *taking)
 	UjobsNatsQueue *queue = &nats->queue;
 
 	/* A pull of the last take that the server has not ended yet. */
-	if (!collect(taking, taking->until) || !check_answered(taking, queue->pull_ends + nats->options->timeout_ms))
+	if (!collect(taking, taking->until) ||
+		!check_answered(taking, queue->pull_ends + nats->options->timeout_ms))
 		return false;
 	if (queue->pull_left > 0 || taking->n == taking->max)
 		return true;
 	if (!take_present(taking))
 		return false;
 
-	while (taking->n == 0 && taking->until > ujobs_option_now() && !ujobs_option_is_stopped(nats->options))
+	while (taking->n == 0 && taking->until > ujobs_option_now() &&
+		   !ujobs_option_is_stopped(nats->options))
 	{
 		int64_t		began = ujobs_option_now();
 
@@ -358,7 +376,8 @@ take_some(Taking *taking)
 			return false;
 		if (taking->n > 0 && taking->n < taking->max)
 			return take_present(taking);
-		if (taking->n == 0 && queue->pull_left == 0 && ujobs_option_now() < began + UJOBS_NATS_SLICE_MS)
+		if (taking->n == 0 && queue->pull_left == 0 &&
+			ujobs_option_now() < began + UJOBS_NATS_SLICE_MS)
 			nats_Sleep(UJOBS_NATS_SLICE_MS);	/* the server would not wait */
 	}
 	return true;
@@ -414,7 +433,8 @@ return_deliveries(UjobsNats *nats, UjobsSinkDelivery *deliveries, int n)
 }
 
 int
-ujobs_nats_take(void *connection, UjobsSinkDelivery *deliveries, int max, int wait_ms, UjobsSinkError *error)
+ujobs_nats_take(void *connection, UjobsSinkDelivery *deliveries, int max, int wait_ms,
+				UjobsSinkError *error)
 {
 	UjobsNats  *nats = connection;
 	Taking		taking = {.nats = nats, .deliveries = deliveries, .max = max, .error = error};
@@ -426,7 +446,8 @@ ujobs_nats_take(void *connection, UjobsSinkDelivery *deliveries, int max, int wa
 	if (good && taking.n > 0)
 	{
 		nats->deadline = ujobs_option_now() + nats->options->timeout_ms;
-		good = open_deliveries(deliveries, taking.n, error) && claim_all(nats, deliveries, taking.n, error);
+		good = open_deliveries(deliveries, taking.n, error) &&
+			   claim_all(nats, deliveries, taking.n, error);
 	}
 	if (good)
 		return taking.n;
@@ -451,7 +472,8 @@ answer_last(void *context, int i, UjobsNatsOutcome outcome, natsMsg *reply)
 }
 
 bool
-ujobs_nats_take_settle(void *connection, UjobsSinkDelivery *deliveries, int n, UjobsSinkError *error)
+ujobs_nats_take_settle(void *connection, UjobsSinkDelivery *deliveries, int n,
+					   UjobsSinkError *error)
 {
 	UjobsNats  *nats = connection;
 	UjobsNatsRequests last = {.n = 1, .compose = compose_last, .answer = answer_last};
@@ -483,7 +505,8 @@ ujobs_nats_take_end(UjobsNats *nats)
 {
 	natsMsg    *message;
 
-	while (nats->queue.arrivals != NULL && natsSubscription_NextMsg(&message, nats->queue.arrivals, 1) == NATS_OK)
+	while (nats->queue.arrivals != NULL &&
+		   natsSubscription_NextMsg(&message, nats->queue.arrivals, 1) == NATS_OK)
 	{
 		if (natsMsg_GetReply(message) != NULL)
 			natsConnection_PublishString(nats->connection, natsMsg_GetReply(message), "-NAK");

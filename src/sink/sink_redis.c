@@ -110,13 +110,16 @@ set_fate(const redisReply *reply, UjobsSinkMessage *message, UjobsSinkError *err
 	if (ujobs_redis_wire_is_error(reply, "WRONGTYPE"))
 	{
 		message->fate = UJOBS_SINK_REFUSED;
-		ujobs_option_fail(&message->error, "the key of this stream holds something else in redis: %s", reply->str);
+		ujobs_option_fail(&message->error,
+						  "the key of this stream holds something else in redis: %s", reply->str);
 	}
 	else if (strstr(reply->str, "invalid bulk length") != NULL)
 	{
 		message->fate = UJOBS_SINK_REFUSED;
-		ujobs_option_fail(&message->error, "the payload of %zu bytes is longer than proto-max-bulk-len of redis allows",
-						  message->payload_size);
+		ujobs_option_fail(
+			&message->error,
+			"the payload of %zu bytes is longer than proto-max-bulk-len of redis allows",
+			message->payload_size);
 	}
 	else
 		ujobs_option_fail(&message->error, "redis refuses it: %s", reply->str);
@@ -134,7 +137,8 @@ send_all(UjobsRedis *redis, UjobsSinkMessage *messages, int n, UjobsSinkError *e
 		if (message->payload_size > LONGEST_PAYLOAD)
 		{
 			message->fate = UJOBS_SINK_REFUSED;
-			ujobs_option_fail(&message->error, "a payload of %zu bytes is longer than redis takes", message->payload_size);
+			ujobs_option_fail(&message->error, "a payload of %zu bytes is longer than redis takes",
+							  message->payload_size);
 			continue;
 		}
 		if (!add_message(redis, message))
@@ -194,7 +198,8 @@ copy_part(char *part, size_t size, const char *begin, const char *end)
 static bool
 is_number(const char *text, long max)
 {
-	return text[0] != '\0' && strlen(text) <= 5 && strspn(text, "0123456789") == strlen(text) && atol(text) <= max;
+	return text[0] != '\0' && strlen(text) <= 5 && strspn(text, "0123456789") == strlen(text) &&
+		   atol(text) <= max;
 }
 
 /* "host", "host:port" or "[address]:port" */
@@ -217,7 +222,8 @@ parse_host(const char *begin, const char *end, UjobsRedisPlace *place)
 		if (host_end > end || !copy_part(place->host, sizeof(place->host), begin, host_end))
 			return false;
 	}
-	if (host_end < end && (*host_end != ':' || !copy_part(place->port, sizeof(place->port), host_end + 1, end)))
+	if (host_end < end &&
+		(*host_end != ':' || !copy_part(place->port, sizeof(place->port), host_end + 1, end)))
 		return false;
 	return place->host[0] != '\0' && is_number(place->port, 65535);
 }
@@ -239,34 +245,41 @@ parse_url(const char *url, UjobsRedisPlace *place, UjobsSinkError *error)
 	end = begin + strcspn(begin, "/?#");
 	at = memchr(begin, '@', end - begin);
 	if (at != NULL && memchr(begin, ':', at - begin) != NULL)
-		return ujobs_option_fail(error, "option \"url\" holds a password, which belongs to set_sink_secret");
+		return ujobs_option_fail(
+			error, "option \"url\" holds a password, which belongs to set_sink_secret");
 	if (strchr(end, '@') != NULL)
 		return ujobs_option_fail(error, "option \"url\" has an @ behind the host");
 	if (at != NULL && !copy_part(place->user, sizeof(place->user), begin, at))
 		return ujobs_option_fail(error, "option \"url\" has no valid user");
 	if (!parse_host(at != NULL ? at + 1 : begin, end, place))
 		return ujobs_option_fail(error, "option \"url\" has no valid host and port");
-	if (*end == '/' && end[1] != '\0' && !copy_part(place->database, sizeof(place->database), end + 1, end + strlen(end)))
+	if (*end == '/' && end[1] != '\0' &&
+		!copy_part(place->database, sizeof(place->database), end + 1, end + strlen(end)))
 		return ujobs_option_fail(error, "option \"url\" has no valid database number");
 	if (!is_number(place->database, 99999) || *end == '?' || *end == '#')
-		return ujobs_option_fail(error, "option \"url\" may end with /database, a number, and nothing behind it");
+		return ujobs_option_fail(
+			error, "option \"url\" may end with /database, a number, and nothing behind it");
 	return true;
 }
 
 static bool
-read_options(const UjobsSinkOptions *options, UjobsRedisPlace *place, int64_t *claim_ms, UjobsSinkError *error)
+read_options(const UjobsSinkOptions *options, UjobsRedisPlace *place, int64_t *claim_ms,
+			 UjobsSinkError *error)
 {
 	const char *url = ujobs_option_find(options, "url");
 	const char *stream = ujobs_option_find(options, "stream");
 	bool		tls = ujobs_option_find(options, "tls.ca") || ujobs_option_find(options, "tls.cert") || ujobs_option_find(options, "tls.key");
 
 	if (url == NULL)
-		return ujobs_option_fail(error, "option \"url\" is missing, such as redis://127.0.0.1:6379/0");
+		return ujobs_option_fail(error,
+								 "option \"url\" is missing, such as redis://127.0.0.1:6379/0");
 	if (!parse_url(url, place, error))
 		return false;
 	if (tls && !place->tls)
-		return ujobs_option_fail(error, "option \"url\" must begin with rediss:// where options of tls are given");
-	if ((ujobs_option_find(options, "tls.cert") == NULL) != (ujobs_option_find(options, "tls.key") == NULL))
+		return ujobs_option_fail(
+			error, "option \"url\" must begin with rediss:// where options of tls are given");
+	if ((ujobs_option_find(options, "tls.cert") == NULL) !=
+		(ujobs_option_find(options, "tls.key") == NULL))
 		return ujobs_option_fail(error, "options \"tls.cert\" and \"tls.key\" belong together");
 	if (stream != NULL && stream[0] == '\0')
 		return ujobs_option_fail(error, "option \"stream\" is empty");
@@ -276,7 +289,8 @@ read_options(const UjobsSinkOptions *options, UjobsRedisPlace *place, int64_t *c
 	*claim_ms = DEFAULT_CLAIM_MS;
 	if (!ujobs_option_read_span(options, "claimAge", claim_ms, error))
 		return false;
-	return *claim_ms >= 1000 || ujobs_option_fail(error, "option \"claimAge\" must be one second or more");
+	return *claim_ms >= 1000 ||
+		   ujobs_option_fail(error, "option \"claimAge\" must be one second or more");
 }
 
 static bool

@@ -68,12 +68,14 @@ unpack(UjobsRedis *redis, const char *entry, const redisReply *fields, UjobsSink
 	const redisReply *id = field_of(fields, "id");
 	const redisReply *payload = field_of(fields, "payload");
 	const char *stream = ujobs_option_find(redis->options, "stream");
-	bool		named = id != NULL && id->len > 0 && id->len <= 100 && strlen(id->str) == (size_t) id->len;
+	bool		named =
+		id != NULL && id->len > 0 && id->len <= 100 && strlen(id->str) == (size_t) id->len;
 	size_t		payload_size = payload != NULL ? payload->len : 0;
 	size_t		entry_size = strlen(entry) + 1;
 	size_t		id_size = named ? id->len + 1 : strlen(redis->queue_key) + entry_size + 1;
 	size_t		claim_size = strlen(stream != NULL ? stream : "ujobs") + sizeof(":claim:") + id_size;
-	UjobsRedisEntry *handle = calloc(1, sizeof(UjobsRedisEntry) + entry_size + id_size + claim_size + payload_size + 1);
+	UjobsRedisEntry *handle = calloc(1, sizeof(UjobsRedisEntry) + entry_size + id_size +
+											claim_size + payload_size + 1);
 	char	   *text;
 
 	if (handle == NULL)
@@ -105,7 +107,8 @@ free_entries(UjobsSinkDelivery *deliveries, int n)
 }
 
 static int
-unpack_entries(UjobsRedis *redis, const redisReply *entries, UjobsSinkDelivery *deliveries, int max, char *last)
+unpack_entries(UjobsRedis *redis, const redisReply *entries, UjobsSinkDelivery *deliveries, int max,
+			   char *last)
 {
 	int			n = 0;
 
@@ -120,7 +123,8 @@ unpack_entries(UjobsRedis *redis, const redisReply *entries, UjobsSinkDelivery *
 		{
 			UjobsSinkError ignored;
 
-			ujobs_redis_command(redis, "XACK", redis->queue_key, UJOBS_REDIS_GROUP, entry->element[0]->str, NULL);
+			ujobs_redis_command(redis, "XACK", redis->queue_key, UJOBS_REDIS_GROUP,
+								entry->element[0]->str, NULL);
 			ujobs_redis_wire_expect_ok(redis, &ignored);
 		}
 		else if (!unpack(redis, entry->element[0]->str, entry->element[1], &deliveries[n++]))
@@ -208,7 +212,8 @@ look_at_others(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int n, UjobsSin
 		if (reply->type == REDIS_REPLY_STRING)
 		{
 			deliveries[i].ours = strcmp(reply->str, redis->options->store_id) == 0;
-			snprintf(entry->owner, sizeof(entry->owner), "%s", deliveries[i].ours ? "" : reply->str);
+			snprintf(entry->owner, sizeof(entry->owner), "%s",
+					 deliveries[i].ours ? "" : reply->str);
 		}
 		freeReplyObject(reply);
 	}
@@ -233,13 +238,15 @@ make_group(UjobsRedis *redis, UjobsSinkError *error)
 	redisReply *reply;
 	bool		made;
 
-	ujobs_redis_command(redis, "XGROUP", "CREATE", redis->queue_key, UJOBS_REDIS_GROUP, "0", "MKSTREAM", NULL);
+	ujobs_redis_command(redis, "XGROUP", "CREATE", redis->queue_key, UJOBS_REDIS_GROUP, "0",
+						"MKSTREAM", NULL);
 	reply = ujobs_redis_wire_reply(redis, error);
 	if (reply == NULL)
 		return false;
 	made = reply->type != REDIS_REPLY_ERROR || ujobs_redis_wire_is_error(reply, "BUSYGROUP");
 	if (!made)
-		ujobs_option_fail(error, "could not make group \"%s\" of stream \"%s\": %s", UJOBS_REDIS_GROUP, redis->queue_key, reply->str);
+		ujobs_option_fail(error, "could not make group \"%s\" of stream \"%s\": %s",
+						  UJOBS_REDIS_GROUP, redis->queue_key, reply->str);
 	freeReplyObject(reply);
 	return made;
 }
@@ -271,7 +278,8 @@ receive(UjobsRedis *redis, UjobsSinkError *error)
 	reply = ujobs_redis_wire_reply(redis, error);
 	if (reply == NULL || is_array(reply, 1))
 		return reply;
-	if (ujobs_redis_wire_is_error(reply, "NOGROUP") || ujobs_redis_wire_is_error(reply, "UNBLOCKED"))
+	if (ujobs_redis_wire_is_error(reply, "NOGROUP") ||
+		ujobs_redis_wire_is_error(reply, "UNBLOCKED"))
 	{
 		/* The server has lost its data, or the stream was deleted. */
 		make_group(redis, error);
@@ -359,7 +367,8 @@ take_idle(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, UjobsSinkEr
 
 /* 3. What is new. */
 static int
-take_new(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, int wait_ms, UjobsSinkError *error)
+take_new(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, int wait_ms,
+		 UjobsSinkError *error)
 {
 	redisReply *reply = read_group(redis, ">", max, wait_ms, error);
 	const redisReply *entries = reply != NULL ? list_entries(reply) : NULL;
@@ -375,7 +384,8 @@ take_new(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, int wait_ms,
 
 /* From the first place that has some. */
 static int
-take_any(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, int wait_ms, UjobsSinkError *error)
+take_any(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, int wait_ms,
+		 UjobsSinkError *error)
 {
 	int			n = 0;
 
@@ -397,7 +407,8 @@ take_any(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int max, int wait_ms,
 }
 
 int
-ujobs_redis_take(void *connection, UjobsSinkDelivery *deliveries, int max, int wait_ms, UjobsSinkError *error)
+ujobs_redis_take(void *connection, UjobsSinkDelivery *deliveries, int max, int wait_ms,
+				 UjobsSinkError *error)
 {
 	UjobsRedis *redis = connection;
 	int			n;
@@ -414,7 +425,8 @@ ujobs_redis_take(void *connection, UjobsSinkDelivery *deliveries, int max, int w
 
 /* COMMAND key [group] id ... of those that are stored. */
 static void
-add_stored(UjobsRedis *redis, const char *command, const char *group, UjobsSinkDelivery *deliveries, int n)
+add_stored(UjobsRedis *redis, const char *command, const char *group, UjobsSinkDelivery *deliveries,
+		   int n)
 {
 	int			stored = 0;
 
@@ -442,16 +454,19 @@ transfer(UjobsRedis *redis, UjobsSinkDelivery *deliveries, int n)
 	{
 		UjobsRedisEntry *entry = deliveries[i].handle;
 
-		if (deliveries[i].verdict == UJOBS_SINK_DONE || deliveries[i].ours || entry->owner[0] == '\0')
+		if (deliveries[i].verdict == UJOBS_SINK_DONE || deliveries[i].ours ||
+			entry->owner[0] == '\0')
 			continue;
-		ujobs_redis_command(redis, "XCLAIM", redis->queue_key, UJOBS_REDIS_GROUP, entry->owner, "0", entry->entry, "JUSTID", NULL);
+		ujobs_redis_command(redis, "XCLAIM", redis->queue_key, UJOBS_REDIS_GROUP, entry->owner, "0",
+							entry->entry, "JUSTID", NULL);
 		replies++;
 	}
 	return replies;
 }
 
 bool
-ujobs_redis_take_settle(void *connection, UjobsSinkDelivery *deliveries, int n, UjobsSinkError *error)
+ujobs_redis_take_settle(void *connection, UjobsSinkDelivery *deliveries, int n,
+						UjobsSinkError *error)
 {
 	UjobsRedis *redis = connection;
 	int			replies;

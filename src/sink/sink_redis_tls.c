@@ -39,13 +39,20 @@ load_files(UjobsRedis *redis, UjobsSinkError *error)
 	const char *key = ujobs_option_find(redis->options, "tls.key");
 
 	if (ca != NULL && SSL_CTX_load_verify_locations(redis->tls_context, ca, NULL) != 1)
-		return ujobs_option_fail(error, "could not read certificates of option \"tls.ca\" from \"%s\": %s", ca, last_reason());
+		return ujobs_option_fail(error,
+								 "could not read certificates of option \"tls.ca\" from \"%s\": %s",
+								 ca, last_reason());
 	if (ca == NULL && SSL_CTX_set_default_verify_paths(redis->tls_context) != 1)
-		return ujobs_option_fail(error, "could not read the system's certificates: %s", last_reason());
+		return ujobs_option_fail(error, "could not read the system's certificates: %s",
+								 last_reason());
 	if (cert != NULL && SSL_CTX_use_certificate_chain_file(redis->tls_context, cert) != 1)
-		return ujobs_option_fail(error, "could not read the certificate of option \"tls.cert\" from \"%s\": %s", cert, last_reason());
+		return ujobs_option_fail(
+			error, "could not read the certificate of option \"tls.cert\" from \"%s\": %s", cert,
+			last_reason());
 	if (key != NULL && SSL_CTX_use_PrivateKey_file(redis->tls_context, key, SSL_FILETYPE_PEM) != 1)
-		return ujobs_option_fail(error, "could not read the key of option \"tls.key\" from \"%s\": %s", key, last_reason());
+		return ujobs_option_fail(error,
+								 "could not read the key of option \"tls.key\" from \"%s\": %s",
+								 key, last_reason());
 	return true;
 }
 
@@ -60,7 +67,8 @@ expect_name(UjobsRedis *redis)
 	if (inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1)
 		return X509_VERIFY_PARAM_set1_ip_asc(verify, host) == 1;
 	X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	return SSL_set_tlsext_host_name(redis->tls, host) == 1 && X509_VERIFY_PARAM_set1_host(verify, host, 0) == 1;
+	return SSL_set_tlsext_host_name(redis->tls, host) == 1 &&
+		   X509_VERIFY_PARAM_set1_host(verify, host, 0) == 1;
 }
 
 /* There is no terminal on which to ask for a key's pass phrase. */
@@ -80,7 +88,8 @@ ujobs_redis_tls_prepare(UjobsRedis *redis, UjobsSinkError *error)
 	SSL_CTX_set_min_proto_version(redis->tls_context, TLS1_2_VERSION);
 	SSL_CTX_set_verify(redis->tls_context, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_default_passwd_cb(redis->tls_context, no_pass_phrase);
-	SSL_CTX_set_mode(redis->tls_context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_mode(redis->tls_context,
+					 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	if (!load_files(redis, error))
 		return false;
 	redis->tls = SSL_new(redis->tls_context);
@@ -120,14 +129,16 @@ ujobs_redis_tls_step(UjobsRedis *redis, bool *done, UjobsSinkError *error)
 	if (redis->read_waits != 0)
 		return true;
 	verdict = SSL_get_verify_result(redis->tls);
-	return ujobs_option_fail(error, "no TLS with \"%s:%s\": %s", redis->place.host, redis->place.port,
-							 verdict != X509_V_OK ? X509_verify_cert_error_string(verdict) : last_reason());
+	return ujobs_option_fail(
+		error, "no TLS with \"%s:%s\": %s", redis->place.host, redis->place.port,
+		verdict != X509_V_OK ? X509_verify_cert_error_string(verdict) : last_reason());
 }
 
 static ssize_t
 lost(UjobsRedis *redis, const char *reason, UjobsSinkError *error)
 {
-	ujobs_option_fail(error, "lost the connection to \"%s:%s\": %s", redis->place.host, redis->place.port, reason);
+	ujobs_option_fail(error, "lost the connection to \"%s:%s\": %s", redis->place.host,
+					  redis->place.port, reason);
 	return -1;
 }
 
@@ -174,5 +185,6 @@ ujobs_redis_tls_write(UjobsRedis *redis, const char *bytes, size_t size, UjobsSi
 		return moved(redis, send(redis->socket, bytes, size, MSG_NOSIGNAL), false, error);
 	ERR_clear_error();
 	errno = 0;
-	return moved_tls(redis, SSL_write(redis->tls, bytes, size > 1 << 20 ? 1 << 20 : (int) size), &redis->write_waits, error);
+	return moved_tls(redis, SSL_write(redis->tls, bytes, size > 1 << 20 ? 1 << 20 : (int) size),
+					 &redis->write_waits, error);
 }

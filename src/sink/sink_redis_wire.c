@@ -85,8 +85,10 @@ ask_name_servers(UjobsRedis *redis, UjobsSinkError *error)
 	}
 	if (end == UJOBS_TIMED_CALL_DONE)
 		return lookup;
-	ujobs_option_fail(error, end == UJOBS_TIMED_CALL_LATE ? "no name server answered for host \"%s\"" :
-					  "no thread to look up host \"%s\"", place->host);
+	ujobs_option_fail(error,
+					  end == UJOBS_TIMED_CALL_LATE ? "no name server answered for host \"%s\"" :
+													 "no thread to look up host \"%s\"",
+					  place->host);
 	return NULL;
 }
 
@@ -108,7 +110,8 @@ resolve(UjobsRedis *redis, UjobsSinkError *error)
 		lookup->addresses = NULL;
 	}
 	else
-		ujobs_option_fail(error, "host \"%s\" not found: %s", place->host, gai_strerror(lookup->status));
+		ujobs_option_fail(error, "host \"%s\" not found: %s", place->host,
+						  gai_strerror(lookup->status));
 	free_lookup(lookup);
 	return addresses;
 }
@@ -129,14 +132,17 @@ wait_socket(UjobsRedis *redis, short events, UjobsSinkError *error)
 		int			ready;
 
 		if (ujobs_option_is_stopped(redis->options))
-			return ujobs_option_fail(error, "stopped while it waited for \"%s:%s\"", redis->place.host, redis->place.port);
+			return ujobs_option_fail(error, "stopped while it waited for \"%s:%s\"",
+									 redis->place.host, redis->place.port);
 		if (left <= 0)
-			return ujobs_option_fail(error, "no answer from \"%s:%s\" in time", redis->place.host, redis->place.port);
+			return ujobs_option_fail(error, "no answer from \"%s:%s\" in time", redis->place.host,
+									 redis->place.port);
 		ready = poll(&poller, 1, left < SLICE_MS ? (int) left : SLICE_MS);
 		if (ready > 0)
 			return true;
 		if (ready < 0 && errno != EINTR)
-			return ujobs_option_fail(error, "could not wait for \"%s:%s\": %s", redis->place.host, redis->place.port, strerror(errno));
+			return ujobs_option_fail(error, "could not wait for \"%s:%s\": %s", redis->place.host,
+									 redis->place.port, strerror(errno));
 	}
 }
 
@@ -156,9 +162,11 @@ try_address(UjobsRedis *redis, const struct addrinfo *address, UjobsSinkError *e
 	int			status = 0;
 	socklen_t	size = sizeof(status);
 
-	redis->socket = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->ai_protocol);
+	redis->socket = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+						   address->ai_protocol);
 	if (redis->socket < 0)
-		return ujobs_option_fail(error, "no socket for \"%s:%s\": %s", redis->place.host, redis->place.port, strerror(errno));
+		return ujobs_option_fail(error, "no socket for \"%s:%s\": %s", redis->place.host,
+								 redis->place.port, strerror(errno));
 	setsockopt(redis->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	setsockopt(redis->socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	if (connect(redis->socket, address->ai_addr, address->ai_addrlen) < 0)
@@ -172,8 +180,8 @@ try_address(UjobsRedis *redis, const struct addrinfo *address, UjobsSinkError *e
 				status = errno;
 		}
 	}
-	return status == 0 ||
-		ujobs_option_fail(error, "could not connect to \"%s:%s\": %s", redis->place.host, redis->place.port, strerror(status));
+	return status == 0 || ujobs_option_fail(error, "could not connect to \"%s:%s\": %s",
+											redis->place.host, redis->place.port, strerror(status));
 }
 
 static bool
@@ -199,7 +207,8 @@ ujobs_redis_wire_open(UjobsRedis *redis, UjobsSinkError *error)
 	struct addrinfo *addresses = resolve(redis, error);
 	bool		connected = false;
 
-	for (struct addrinfo *address = addresses; address != NULL && !connected; address = address->ai_next)
+	for (struct addrinfo *address = addresses; address != NULL && !connected;
+		 address = address->ai_next)
 	{
 		connected = try_address(redis, address, error);
 		if (!connected)
@@ -242,7 +251,8 @@ move_bytes(UjobsRedis *redis, bool *moved, UjobsSinkError *error)
 		return ujobs_option_fail(error, "out of memory");
 	if (ujobs_redis_wire_unsent(redis) > 0)
 	{
-		count = ujobs_redis_tls_write(redis, redis->out + redis->out_sent, ujobs_redis_wire_unsent(redis), error);
+		count = ujobs_redis_tls_write(redis, redis->out + redis->out_sent,
+									  ujobs_redis_wire_unsent(redis), error);
 		if (count < 0)
 		{
 			/* What has come may still be read: it may be the reason. */
@@ -271,8 +281,10 @@ move_on(UjobsRedis *redis, UjobsSinkError *error)
 
 	if (!move_bytes(redis, &moved, error))
 		return false;
-	return moved ||
-		wait_socket(redis, redis->read_waits | (ujobs_redis_wire_unsent(redis) > 0 ? redis->write_waits : 0), error);
+	return moved || wait_socket(redis,
+								redis->read_waits |
+									(ujobs_redis_wire_unsent(redis) > 0 ? redis->write_waits : 0),
+								error);
 }
 
 bool
@@ -295,8 +307,8 @@ ujobs_redis_wire_reply(UjobsRedis *redis, UjobsSinkError *error)
 	{
 		if (redisReaderGetReply(redis->reader, &reply) != REDIS_OK)
 		{
-			ujobs_option_fail(error, "\"%s:%s\" does not speak as Redis does: %s", redis->place.host, redis->place.port,
-							  redis->reader->errstr);
+			ujobs_option_fail(error, "\"%s:%s\" does not speak as Redis does: %s",
+							  redis->place.host, redis->place.port, redis->reader->errstr);
 			return NULL;
 		}
 		if (reply != NULL)
@@ -313,7 +325,8 @@ ujobs_redis_wire_expect_ok(UjobsRedis *redis, UjobsSinkError *error)
 	bool		ok = reply != NULL && reply->type != REDIS_REPLY_ERROR;
 
 	if (reply != NULL && !ok)
-		ujobs_option_fail(error, "\"%s:%s\" says: %s", redis->place.host, redis->place.port, reply->str);
+		ujobs_option_fail(error, "\"%s:%s\" says: %s", redis->place.host, redis->place.port,
+						  reply->str);
 	if (reply != NULL)
 		freeReplyObject(reply);
 	return ok;

@@ -16,7 +16,10 @@ extern size_t ujobs_redis_wire_unsent(const UjobsRedis *redis);
 /* Sends what waits, and keeps what comes meanwhile. */
 extern bool ujobs_redis_wire_flush(UjobsRedis *redis, UjobsSinkError *error);
 
-/* Sends what waits and gives the next reply; freeReplyObject() it.  NULL = the connection failed. */
+/*
+ * Sends what waits and gives the next reply; freeReplyObject() it.  NULL = the
+ * connection failed.
+ */
 extern redisReply *ujobs_redis_wire_reply(UjobsRedis *redis, UjobsSinkError *error);
 
 /* Reads a reply away; false also if it is an error. */

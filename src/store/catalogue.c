@@ -18,7 +18,10 @@
 #include "model/step.h"
 #include "store/catalogue.h"
 
-/* A partition of the history, in statements that are run against one: its number goes to the place of the suffix. */
+/*
+ * A partition of the history, in statements that are run against one: its
+ * number goes to the place of the suffix.
+ */
 #define SUFFIX_PLACE "\x01"
 #define HISTORY_PARTITION "ujobs_internal.job_history" SUFFIX_PLACE
 

@@ -192,7 +192,10 @@ typedef enum UjobsStatementId
 
 extern UjobsStatement *ujobs_catalogue_statement(UjobsStatementId id);
 
-/* The text as users read it: of the history as a whole where it runs on a partition.  In the current context. */
+/*
+ * The text as users read it: of the history as a whole where it runs on a
+ * partition.  In the current context.
+ */
 extern char *ujobs_catalogue_statement_text(const UjobsStatement *statement);
 
 /*
@@ -202,10 +205,16 @@ extern char *ujobs_catalogue_statement_text(const UjobsStatement *statement);
  */
 extern UjobsStatement *ujobs_catalogue_statement_for_slot(UjobsStatementId id, int slot);
 
-/* Runs a statement in an identity section of its own: rows returned or affected.  args may be NULL. */
+/*
+ * Runs a statement in an identity section of its own: rows returned or
+ * affected.  args may be NULL.
+ */
 extern uint64 ujobs_catalogue_execute(UjobsStatementId id, UjobsArgs *args);
 
-/* The same for one value that is passed by value: the first row's first column, if_none without a row. */
+/*
+ * The same for one value that is passed by value: the first row's first
+ * column, if_none without a row.
+ */
 extern Datum ujobs_catalogue_value(UjobsStatementId id, UjobsArgs *args, Datum if_none);
 
 #endif							/* UJOBS_STORE_CATALOGUE_H */

@@ -35,7 +35,8 @@ read_history(int64 id, int16 slot)
 	UjobsArgs	args = {0};
 
 	ujobs_query_bind(&args, Int64GetDatum(id));
-	return ujobs_query_read(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_HISTORY, slot), &args);
+	return ujobs_query_read(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_HISTORY, slot),
+							&args);
 }
 
 static void
@@ -114,10 +115,12 @@ ujobs_control_cancel(int64 id, const UjobsCancellation *cancellation)
 		ujobs_query_bind_null(&args);
 	ujobs_query_bind(&args, TimestampTzGetDatum(cancellation->finished_at));
 	ujobs_query_bind(&args, TimestampTzGetDatum(cancellation->expires_at));
-	gone = ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_CANCEL, cancellation->slot), &args);
+	gone = ujobs_query_run(
+		ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_CANCEL, cancellation->slot), &args);
 	if (gone.rows != 1)
 		return false;
-	ujobs_queue_counter_note(ujobs_query_result_text(&gone, 0, 0, CurrentMemoryContext), UJOBS_COUNTER_CANCELLED, NULL);
+	ujobs_queue_counter_note(ujobs_query_result_text(&gone, 0, 0, CurrentMemoryContext),
+							 UJOBS_COUNTER_CANCELLED, NULL);
 	return true;
 }
 
@@ -127,7 +130,8 @@ ujobs_control_forget(int64 id, int16 slot)
 	UjobsArgs	args = {0};
 
 	ujobs_query_bind(&args, Int64GetDatum(id));
-	(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot), &args);
+	(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot),
+						   &args);
 }
 
 UjobsRestart
@@ -171,8 +175,8 @@ ujobs_control_revive(int64 id, const UjobsWhere *where, TimestampTz now,
 	memset(out, 0, sizeof(*out));
 	ujobs_query_bind(&args, Int64GetDatum(id));
 	ujobs_query_bind(&args, TimestampTzGetDatum(now));
-	result = ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_REVIVE, where->slot),
-							 &args);
+	result = ujobs_query_run(
+		ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_REVIVE, where->slot), &args);
 	if (result.rows == 0)
 		return UJOBS_RESTART_MOVED;
 	out->queue = ujobs_query_result_text(&result, 0, 0, identity->caller);
@@ -305,7 +309,8 @@ ujobs_control_start(Oid *old_database)
 	Origin		origin = read_origin();
 	bool		restored = origin.exists && !origin.same_version;
 
-	*old_database = restored || (origin.exists && !origin.same_database) ? origin.database : InvalidOid;
+	*old_database =
+		restored || (origin.exists && !origin.same_database) ? origin.database : InvalidOid;
 	write_identity(false, OidIsValid(*old_database));
 	if (restored)
 	{

@@ -41,7 +41,8 @@ ujobs_define_lock(UjobsIdentity *identity, const char *name, UjobsDraft *stored)
 	stored->kind = ujobs_query_result_text(&r, 0, 1, into);
 	stored->handler = ujobs_query_result_text(&r, 0, 2, into);
 	stored->owner = DatumGetObjectId(ujobs_query_result_datum(&r, 0, 3));
-	stored->owner_name = MemoryContextStrdup(into, NameStr(*DatumGetName(ujobs_query_result_datum(&r, 0, 4))));
+	stored->owner_name = MemoryContextStrdup(
+		into, NameStr(*DatumGetName(ujobs_query_result_datum(&r, 0, 4))));
 	stored->key = ujobs_query_result_text(&r, 0, 5, into);
 	stored->tenant = ujobs_query_result_text(&r, 0, 6, into);
 	stored->input_schema = ujobs_query_result_jsonb(&r, 0, 7, into);
@@ -202,7 +203,10 @@ count_cancelled(const UjobsResult *r, uint64 row)
 	pfree(queue);
 }
 
-/* A job that begins to wait for one of them has committed then, and is seen by the next statement. */
+/*
+ * A job that begins to wait for one of them has committed then, and is seen by
+ * the next statement.
+ */
 static void
 lock_all(int32 definition_id)
 {

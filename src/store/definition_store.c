@@ -164,7 +164,8 @@ definition_decode(const UjobsResult *r)
 	d->kind = kind_decode(ujobs_query_result_text(r, 0, 2, into));
 	d->handler = ujobs_query_result_text(r, 0, 3, into);
 	d->owner_name = pstrdup(NameStr(*DatumGetName(ujobs_query_result_datum(r, 0, 5))));
-	d->owner = ujobs_definition_role(DatumGetObjectId(ujobs_query_result_datum(r, 0, 4)), d->owner_name);
+	d->owner = ujobs_definition_role(DatumGetObjectId(ujobs_query_result_datum(r, 0, 4)),
+									 d->owner_name);
 	d->key_template = ujobs_query_result_text(r, 0, 6, into);
 	d->tenant_template = ujobs_query_result_text(r, 0, 7, into);
 	d->input_schema = ujobs_query_result_jsonb(r, 0, 8, into);
@@ -194,7 +195,8 @@ grants_decode(UjobsDefinition *d, const UjobsResult *r)
 		Oid			role = DatumGetObjectId(ujobs_query_result_datum(r, i, 1));
 
 		if (OidIsValid(role))
-			role = ujobs_definition_role(role, NameStr(*DatumGetName(ujobs_query_result_datum(r, i, 2))));
+			role = ujobs_definition_role(role,
+										 NameStr(*DatumGetName(ujobs_query_result_datum(r, i, 2))));
 		if (privilege == 'e')
 			d->enqueuers[d->n_enqueuers++] = role;
 		else
@@ -290,7 +292,8 @@ ujobs_definition_schema(const UjobsDefinition *definition)
 
 	if (d->input_schema == NULL || d->schema != NULL)
 		return d->schema;
-	context = AllocSetContextCreate(CurrentMemoryContext, "ujobs input schema", ALLOCSET_SMALL_SIZES);
+	context = AllocSetContextCreate(CurrentMemoryContext, "ujobs input schema",
+									ALLOCSET_SMALL_SIZES);
 	caller = MemoryContextSwitchTo(context);
 	d->schema = ujobs_schema_compile(d->input_schema);
 	MemoryContextSwitchTo(caller);

@@ -34,7 +34,8 @@ ujobs_dispatch_next_lane(UjobsLaneKey *key)
 	if (found)
 	{
 		key->definition_id = DatumGetInt32(ujobs_query_result_datum(&result, 0, 0));
-		strlcpy(key->queue, ujobs_query_result_text(&result, 0, 1, CurrentMemoryContext), NAMEDATALEN);
+		strlcpy(key->queue, ujobs_query_result_text(&result, 0, 1, CurrentMemoryContext),
+				NAMEDATALEN);
 	}
 	ujobs_identity_leave(&identity);
 	return found;
@@ -74,7 +75,8 @@ next_priority(const UjobsLaneKey *lane, int32 after, int16 *priority)
 }
 
 static int
-read_due(const UjobsLaneKey *lane, UjobsCursor *cursor, TimestampTz now, UjobsHeapItem *out, int max)
+read_due(const UjobsLaneKey *lane, UjobsCursor *cursor, TimestampTz now, UjobsHeapItem *out,
+		 int max)
 {
 	UjobsArgs	args = {0};
 	UjobsResult result;
@@ -88,7 +90,8 @@ read_due(const UjobsLaneKey *lane, UjobsCursor *cursor, TimestampTz now, UjobsHe
 	ujobs_query_bind(&args, Int64GetDatum(max));
 	if (is_of_tenant(lane))
 		ujobs_query_bind_text(&args, lane->tenant);
-	result = ujobs_query_read(of_lane(lane, UJOBS_SQL_DISPATCH_DUE, UJOBS_SQL_DISPATCH_TENANT_DUE), &args);
+	result = ujobs_query_read(of_lane(lane, UJOBS_SQL_DISPATCH_DUE, UJOBS_SQL_DISPATCH_TENANT_DUE),
+							  &args);
 	for (uint64 row = 0; row < result.rows; row++)
 	{
 		out[row] = (UjobsHeapItem) {
@@ -139,7 +142,8 @@ read_future(const UjobsLaneKey *lane, int16 priority, TimestampTz now, int max, 
 	ujobs_query_bind(&args, Int64GetDatum(max));
 	if (is_of_tenant(lane))
 		ujobs_query_bind_text(&args, lane->tenant);
-	result = ujobs_query_read(of_lane(lane, UJOBS_SQL_DISPATCH_FUTURE, UJOBS_SQL_DISPATCH_TENANT_FUTURE), &args);
+	result = ujobs_query_read(
+		of_lane(lane, UJOBS_SQL_DISPATCH_FUTURE, UJOBS_SQL_DISPATCH_TENANT_FUTURE), &args);
 	old = MemoryContextSwitchTo(into);
 	for (uint64 row = 0; row < result.rows; row++)
 	{
@@ -259,7 +263,9 @@ ujobs_dispatch_tenant_of(int64 id)
 static int
 limit_of(const UjobsResult *result, uint64 row, int column)
 {
-	return ujobs_query_result_is_null(result, row, column) ? 0 : DatumGetInt32(ujobs_query_result_datum(result, row, column));
+	return ujobs_query_result_is_null(result, row, column) ?
+			   0 :
+			   DatumGetInt32(ujobs_query_result_datum(result, row, column));
 }
 
 List *
@@ -276,13 +282,15 @@ ujobs_dispatch_queues(void)
 	{
 		UjobsQueueRow *queue = palloc0(sizeof(UjobsQueueRow));
 
-		strlcpy(queue->name, ujobs_query_result_text(&result, row, 0, CurrentMemoryContext), NAMEDATALEN);
+		strlcpy(queue->name, ujobs_query_result_text(&result, row, 0, CurrentMemoryContext),
+				NAMEDATALEN);
 		queue->paused = DatumGetBool(ujobs_query_result_datum(&result, row, 1));
 		queue->concurrency = limit_of(&result, row, 2);
 		queue->per_tenant = limit_of(&result, row, 3);
 		queue->rate_per_tenant = limit_of(&result, row, 4);
 		if (queue->rate_per_tenant > 0)
-			queue->rate_window = ujobs_clock_interval_us(DatumGetIntervalP(ujobs_query_result_datum(&result, row, 5)));
+			queue->rate_window = ujobs_clock_interval_us(
+				DatumGetIntervalP(ujobs_query_result_datum(&result, row, 5)));
 		rows = lappend(rows, queue);
 	}
 	ujobs_identity_leave(&identity);

@@ -40,7 +40,8 @@ extern int	ujobs_dispatch_due(const UjobsLaneKey *lane, UjobsCursor *cursor, Tim
  * The soonest rows that are not yet due, at most max per priority.  *horizon
  * is set to the instant up to which they are complete.
  */
-extern List *ujobs_dispatch_future(const UjobsLaneKey *lane, TimestampTz now, int max, TimestampTz *horizon);
+extern List *ujobs_dispatch_future(const UjobsLaneKey *lane, TimestampTz now, int max,
+								   TimestampTz *horizon);
 
 /*
  * A tenant's rows, due or not, best first; fewer than max: these are all.

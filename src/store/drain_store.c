@@ -55,7 +55,8 @@ ujobs_drain_lock(int64 id)
 List *
 ujobs_drain_leftovers(const UjobsIdentity *identity)
 {
-	UjobsResult result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DRAIN_LEFTOVERS), NULL);
+	UjobsResult result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DRAIN_LEFTOVERS),
+										  NULL);
 	MemoryContext old = MemoryContextSwitchTo(identity->caller);
 	List	   *leftovers = NIL;
 
@@ -63,7 +64,8 @@ ujobs_drain_leftovers(const UjobsIdentity *identity)
 	{
 		UjobsLeftover *leftover = palloc(sizeof(UjobsLeftover));
 
-		leftover->kind = (UjobsLeftoverKind) DatumGetChar(ujobs_query_result_datum(&result, row, 0));
+		leftover->kind = (UjobsLeftoverKind) DatumGetChar(
+			ujobs_query_result_datum(&result, row, 0));
 		leftover->name = ujobs_query_result_text(&result, row, 1, identity->caller);
 		leftover->class_id = DatumGetObjectId(ujobs_query_result_datum(&result, row, 2));
 		leftover->object_id = DatumGetObjectId(ujobs_query_result_datum(&result, row, 3));

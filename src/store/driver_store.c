@@ -29,7 +29,8 @@ decode(const UjobsResult *r, uint64 row, UjobsDriver *driver)
 	driver->driver = ujobs_query_result_text(r, row, 1, cache_context);
 	driver->sink_id = DatumGetInt32(ujobs_query_result_datum(r, row, 2));
 	driver->sink = ujobs_query_result_text(r, row, 3, cache_context);
-	driver->max_payload = ujobs_sink_module_max_payload(driver->driver, ujobs_query_result_jsonb(r, row, 4, CurrentMemoryContext));
+	driver->max_payload = ujobs_sink_module_max_payload(
+		driver->driver, ujobs_query_result_jsonb(r, row, 4, CurrentMemoryContext));
 }
 
 static void
@@ -53,7 +54,8 @@ static void
 refresh(void)
 {
 	if (cache_context == NULL)
-		cache_context = AllocSetContextCreate(CacheMemoryContext, "ujobs drivers of queues", ALLOCSET_SMALL_SIZES);
+		cache_context = AllocSetContextCreate(CacheMemoryContext, "ujobs drivers of queues",
+											  ALLOCSET_SMALL_SIZES);
 	n_drivers = 0;
 	MemoryContextReset(cache_context);
 	ujobs_invalidation_begin(&invalidation);

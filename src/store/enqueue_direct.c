@@ -39,7 +39,10 @@ ujobs_enqueue_direct_attempts(const UjobsEnqueueOptions *options)
 	return options->max_attempts > 0 ? options->max_attempts : options->definition->retry.attempts;
 }
 
-/* A column that this library does not know has a default, or a value that a statement alone gives it. */
+/*
+ * A column that this library does not know has a default, or a value that a
+ * statement alone gives it.
+ */
 static bool
 has_our_columns(Relation table)
 {
@@ -62,7 +65,8 @@ ujobs_enqueue_direct_look(const UjobsEnqueueOptions *options, UjobsEnqueueItem *
 			keys[i].name = items[i]->key;
 		}
 		taken = palloc_extended(n * sizeof(bool), MCXT_ALLOC_HUGE);
-		ujobs_bulk_look(table, KEY_INDEX, &(UjobsBulkKeys) {options->definition->id, keys, n}, taken);
+		ujobs_bulk_look(table, KEY_INDEX, &(UjobsBulkKeys){options->definition->id, keys, n},
+						taken);
 		pfree(keys);
 	}
 	ujobs_table_close(table);
@@ -194,7 +198,8 @@ ujobs_enqueue_direct_insert(const UjobsEnqueueOptions *options, UjobsEnqueueItem
 {
 	Relation	table = ujobs_table_open("job", UJOBS_TABLE_WRITE);
 	int		   *order = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(int));
-	Rows		rows = rows_of(options, MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Placed)));
+	Rows		rows =
+		rows_of(options, MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Placed)));
 	UjobsBulk	bulk = {.n = n, .row = row_fill, .arg = &rows, .ordered = KEY_INDEX, .order = order};
 
 	for (int i = 0; i < n; i++)

@@ -56,7 +56,8 @@ typedef struct UjobsEnqueueItem
  * context.  NULL when the table is not as it was installed, so that only
  * statements may write it.
  */
-extern bool *ujobs_enqueue_direct_look(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n);
+extern bool *ujobs_enqueue_direct_look(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items,
+									   int n);
 
 /*
  * Where the stretch that begins at item i ends: one of free keys that is long
@@ -80,6 +81,7 @@ extern int32 ujobs_enqueue_direct_attempts(const UjobsEnqueueOptions *options);
  * Inserts the items, which have ids in the order of their addresses, waiting
  * for keys in order.  Raises 23505 when another transaction has taken one meanwhile.
  */
-extern void ujobs_enqueue_direct_insert(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n);
+extern void ujobs_enqueue_direct_insert(const UjobsEnqueueOptions *options,
+										UjobsEnqueueItem **items, int n);
 
 #endif							/* UJOBS_STORE_ENQUEUE_DIRECT_H */

@@ -137,7 +137,8 @@ static void
 take_holder(UjobsEnqueueItem *item, const UjobsResult *result, uint64 row)
 {
 	item->result.id = DatumGetInt64(ujobs_query_result_datum(result, row, 0));
-	memcpy(&item->result.run_id, DatumGetUUIDP(ujobs_query_result_datum(result, row, 1)), sizeof(pg_uuid_t));
+	memcpy(&item->result.run_id, DatumGetUUIDP(ujobs_query_result_datum(result, row, 1)),
+		   sizeof(pg_uuid_t));
 	item->result.deduped = true;
 }
 
@@ -417,7 +418,8 @@ find_holders(const UjobsEnqueueOptions *options, UjobsEnqueueItem **items, int n
 		return false;
 	for (uint64 row = 0; row < result.rows; row++)
 	{
-		UjobsEnqueueItem *item = items[DatumGetInt64(ujobs_query_result_datum(&result, row, 2)) - 1];
+		UjobsEnqueueItem *item =
+			items[DatumGetInt64(ujobs_query_result_datum(&result, row, 2)) - 1];
 
 		take_holder(item, &result, row);
 		if (options->on_conflict == UJOBS_CONFLICT_ERROR)
@@ -470,7 +472,8 @@ pass_in_bulk(const UjobsEnqueueOptions *options, const Batch *batch, const bool 
 
 	for (int i = 0; i < batch->n_leaders && complete; i = next)
 	{
-		bool		directly = taken != NULL && ujobs_enqueue_direct_stretch(taken, batch->n_leaders, i, &next);
+		bool		directly =
+			taken != NULL && ujobs_enqueue_direct_stretch(taken, batch->n_leaders, i, &next);
 
 		if (directly)
 			pass_directly(options, batch->leaders + i, next - i);

@@ -16,7 +16,8 @@ slot_holds(int slot, int64 id)
 	UjobsArgs	args = {0};
 
 	ujobs_query_bind(&args, Int64GetDatum(id));
-	return ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_HISTORY_FIND, slot), &args).rows > 0;
+	return ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_HISTORY_FIND, slot), &args)
+			   .rows > 0;
 }
 
 int
@@ -45,7 +46,8 @@ read_as(UjobsStatement *statement, int64 id, Oid role)
 Jsonb *
 ujobs_history_trace(UjobsIdentity *identity, int64 id)
 {
-	UjobsResult result = read_as(ujobs_catalogue_statement(UJOBS_SQL_INSPECT_LIVE), id, identity->user);
+	UjobsResult result = read_as(ujobs_catalogue_statement(UJOBS_SQL_INSPECT_LIVE), id,
+								 identity->user);
 	int			slot;
 
 	if (result.rows == 0)
@@ -53,7 +55,8 @@ ujobs_history_trace(UjobsIdentity *identity, int64 id)
 		slot = ujobs_history_find(id);
 		if (slot < 0)
 			return NULL;
-		result = read_as(ujobs_catalogue_statement_for_slot(UJOBS_SQL_INSPECT_HISTORY, slot), id, identity->user);
+		result = read_as(ujobs_catalogue_statement_for_slot(UJOBS_SQL_INSPECT_HISTORY, slot), id,
+						 identity->user);
 	}
 	return result.rows == 0 ? NULL : ujobs_query_result_jsonb(&result, 0, 0, identity->caller);
 }
@@ -74,7 +77,9 @@ decode_step(const UjobsResult *result, UjobsJobFacts *facts, MemoryContext into)
 static int32
 limit_of(const UjobsResult *result, int column)
 {
-	return ujobs_query_result_is_null(result, 0, column) ? 0 : DatumGetInt32(ujobs_query_result_datum(result, 0, column));
+	return ujobs_query_result_is_null(result, 0, column) ?
+			   0 :
+			   DatumGetInt32(ujobs_query_result_datum(result, 0, column));
 }
 
 static void
@@ -135,7 +140,8 @@ ujobs_history_facts(UjobsIdentity *identity, int64 id, UjobsJobFacts *facts)
 		slot = ujobs_history_find(id);
 		if (slot < 0)
 			return false;
-		result = read_as(ujobs_catalogue_statement_for_slot(UJOBS_SQL_WHY_HISTORY, slot), id, identity->user);
+		result = read_as(ujobs_catalogue_statement_for_slot(UJOBS_SQL_WHY_HISTORY, slot), id,
+						 identity->user);
 		if (result.rows == 0)
 			return false;
 		decode_ended(&result, facts, identity->caller);

@@ -20,7 +20,10 @@
 #include "store/job_store.h"
 #include "store/row.h"
 
-/* A suspended one had been due, or woken: if it is neither by its row, its wait is looked at again. */
+/*
+ * A suspended one had been due, or woken: if it is neither by its row, its
+ * wait is looked at again.
+ */
 void
 ujobs_job_offer(const UjobsJob *job, TimestampTz now)
 {
@@ -44,7 +47,8 @@ ujobs_job_fetch(const int64 *ids, int n, TimestampTz now)
 		if (row[i] == NULL)
 			continue;
 		job = ujobs_row_to_job(row[i], RelationGetDescr(table));
-		if (job->state == UJOBS_STATE_SUSPENDED || (job->state == UJOBS_STATE_PENDING && job->due_at <= now))
+		if (job->state == UJOBS_STATE_SUSPENDED ||
+			(job->state == UJOBS_STATE_PENDING && job->due_at <= now))
 			jobs = lappend(jobs, job);
 	}
 	ujobs_table_close(table);
@@ -56,8 +60,9 @@ ujobs_job_retention(const UjobsDefinition *definition, UjobsOutcomeKind outcome)
 {
 	if (definition != NULL && definition->retention >= 0)
 		return definition->retention;
-	return (int64) (outcome == UJOBS_OUTCOME_DEAD ? ujobs_guc_dead_retention : ujobs_guc_retention) *
-		USECS_PER_SEC;
+	return (int64) (outcome == UJOBS_OUTCOME_DEAD ? ujobs_guc_dead_retention :
+													ujobs_guc_retention) *
+		   USECS_PER_SEC;
 }
 
 /* The current version of a row fetched in an earlier transaction; NULL: not ours. */
@@ -281,15 +286,18 @@ forget_unless_waited_for(int64 id, int16 slot)
 	if (ujobs_job_waited_for(&id, 1, &waited_for) > 0)
 		return;
 	ujobs_query_bind(&args, Int64GetDatum(id));
-	(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot), &args);
+	(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_CONTROL_FORGET, slot),
+						   &args);
 }
 
 static bool
 settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 {
 	bool		keep = verdict->retention > 0;
-	TimestampTz expires_at = ujobs_clock_add(now, keep ? verdict->retention : UJOBS_WAITED_FOR_RETENTION);
-	UjobsState	state = verdict->outcome == UJOBS_OUTCOME_DEAD ? UJOBS_STATE_DEAD : UJOBS_STATE_CANCELLED;
+	TimestampTz expires_at = ujobs_clock_add(now, keep ? verdict->retention :
+														 UJOBS_WAITED_FOR_RETENTION);
+	UjobsState	state =
+		verdict->outcome == UJOBS_OUTCOME_DEAD ? UJOBS_STATE_DEAD : UJOBS_STATE_CANCELLED;
 	int16		slot = ujobs_history_slot_for(now, expires_at);
 	UjobsArgs	args = {0};
 
@@ -305,7 +313,8 @@ settle_ended(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz now)
 	ujobs_query_bind_maybe(&args, TimestampTzGetDatum(verdict->started_at));
 	ujobs_query_bind(&args, TimestampTzGetDatum(now));
 	ujobs_query_bind(&args, TimestampTzGetDatum(expires_at));
-	if (ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_JOB_END, slot), &args).rows != 1)
+	if (ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_JOB_END, slot), &args).rows !=
+		1)
 		return false;
 	if (!keep)
 		forget_unless_waited_for(job->id, slot);
@@ -332,7 +341,8 @@ ujobs_job_settle(const UjobsJob *job, const UjobsVerdict *verdict, TimestampTz n
 	bool		live = verdict->outcome == UJOBS_OUTCOME_RETRY ||
 		verdict->outcome == UJOBS_OUTCOME_SUSPENDED;
 
-	Assert(live || verdict->outcome == UJOBS_OUTCOME_DEAD || verdict->outcome == UJOBS_OUTCOME_CANCELLED);
+	Assert(live || verdict->outcome == UJOBS_OUTCOME_DEAD ||
+		   verdict->outcome == UJOBS_OUTCOME_CANCELLED);
 	if (!(live ? settle_live(job, verdict) : settle_ended(job, verdict, now)))
 		return false;
 	count_verdict(job, verdict, now);

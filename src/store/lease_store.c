@@ -89,7 +89,8 @@ delete_lease(int64 id)
 static bool
 update_job(Relation table, const UjobsJob *job, Datum *values, const bool *replace, bool *nulls)
 {
-	HeapTuple	changed = heap_modify_tuple(job->row, RelationGetDescr(table), values, nulls, (bool *) replace);
+	HeapTuple	changed =
+		heap_modify_tuple(job->row, RelationGetDescr(table), values, nulls, (bool *) replace);
 	Datum		all[UJOBS_JOB_COLUMNS];
 	bool		all_nulls[UJOBS_JOB_COLUMNS];
 
@@ -222,7 +223,8 @@ lock_job(Relation jobs, const UjobsJob *job, HoldHow how)
 	bool		locked;
 
 	push_latest();
-	locked = how == HOLD_EXPIRED ? ujobs_table_try_lock(jobs, job->row) : ujobs_table_lock(jobs, job->row);
+	locked = how == HOLD_EXPIRED ? ujobs_table_try_lock(jobs, job->row) :
+								   ujobs_table_lock(jobs, job->row);
 	PopActiveSnapshot();
 	return locked;
 }
@@ -309,7 +311,10 @@ ujobs_lease_suspend(const UjobsJob *job, const UjobsSuspension *suspension)
 	PopActiveSnapshot();
 	ujobs_table_close(table);
 	delete_lease(job->id);
-	/* The dispatcher gets a hint as for any job that may start then, and looks whether the lease is over. */
+	/*
+	 * The dispatcher gets a hint as for any job that may start then, and looks
+	 * whether the lease is over.
+	 */
 	ujobs_row_announce(job, suspension->due_at);
 }
 
@@ -328,7 +333,8 @@ ujobs_lease_of_done(int64 id, int32 *definition_id)
 		UjobsResult result;
 
 		ujobs_query_bind(&args, Int64GetDatum(id));
-		result = ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_LEASE_HISTORY, ujobs_history_slot_of_age(age)),
+		result = ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_LEASE_HISTORY,
+																	ujobs_history_slot_of_age(age)),
 								 &args);
 		if (result.rows == 0)
 			continue;
@@ -356,7 +362,10 @@ ujobs_lease_forget(int64 id)
 	delete_lease(id);
 }
 
-/* No job in state 'l' has it; one that is claimed meanwhile writes its row anew, which the delete then misses. */
+/*
+ * No job in state 'l' has it; one that is claimed meanwhile writes its row
+ * anew, which the delete then misses.
+ */
 bool
 ujobs_lease_drop_stale(int64 id)
 {
@@ -395,7 +404,8 @@ decode_leased(const UjobsResult *result, MemoryContext into)
 		leased->tenant = ujobs_query_result_text(result, row, 3, into);
 		leased->priority = DatumGetInt16(ujobs_query_result_datum(result, row, 4));
 		leased->due_at = DatumGetTimestampTz(ujobs_query_result_datum(result, row, 5));
-		leased->leased = DatumGetChar(ujobs_query_result_datum(result, row, 6)) == UJOBS_STATE_LEASED;
+		leased->leased = DatumGetChar(ujobs_query_result_datum(result, row, 6)) ==
+						 UJOBS_STATE_LEASED;
 		list = lappend(list, leased);
 	}
 	MemoryContextSwitchTo(old);
@@ -465,5 +475,6 @@ ujobs_lease_next(TimestampTz now)
 	UjobsArgs	args = {0};
 
 	ujobs_query_bind(&args, TimestampTzGetDatum(now));
-	return DatumGetTimestampTz(ujobs_catalogue_value(UJOBS_SQL_LEASE_NEXT, &args, TimestampTzGetDatum(DT_NOEND)));
+	return DatumGetTimestampTz(
+		ujobs_catalogue_value(UJOBS_SQL_LEASE_NEXT, &args, TimestampTzGetDatum(DT_NOEND)));
 }

@@ -38,7 +38,8 @@ extern void ujobs_lease_look(const int64 *ids, int n, UjobsJob **out);
  * early: its wait is over, though the row is not due.  Sets job->attempt.
  * Never waits for a lock.
  */
-extern UjobsTaken ujobs_lease_take(UjobsJob *job, bool early, TimestampTz now, const UjobsLease *lease);
+extern UjobsTaken ujobs_lease_take(UjobsJob *job, bool early, TimestampTz now,
+								   const UjobsLease *lease);
 
 /*
  * The job, its row locked until the transaction ends, if this lease holds it;
@@ -46,7 +47,10 @@ extern UjobsTaken ujobs_lease_take(UjobsJob *job, bool early, TimestampTz now, c
  */
 extern UjobsJob *ujobs_lease_hold(int64 id, UjobsLease *lease);
 
-/* The same for any lease that has run out by `now`; NULL also when another session is changing the job. */
+/*
+ * The same for any lease that has run out by `now`; NULL also when another
+ * session is changing the job.
+ */
 extern UjobsJob *ujobs_lease_hold_expired(int64 id, TimestampTz now, UjobsLease *lease);
 
 /* ---- of a job that is held ---- */
@@ -94,7 +98,10 @@ typedef struct UjobsLeased
 	char	   *tenant;
 } UjobsLeased;
 
-/* All leased jobs; or the state of these jobs (those that are not live are left out).  UjobsLeased * in the caller's context. */
+/*
+ * All leased jobs; or the state of these jobs (those that are not live are
+ * left out).  UjobsLeased * in the caller's context.
+ */
 extern List *ujobs_lease_all(void);
 extern List *ujobs_lease_of(const int64 *ids, int n);
 

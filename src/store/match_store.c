@@ -39,7 +39,8 @@ decode(const UjobsResult *result, MemoryContext into)
 		strlcpy(job->queue, queue, NAMEDATALEN);
 		job->priority = DatumGetInt16(ujobs_query_result_datum(result, row, 3));
 		job->writer = DatumGetTransactionId(ujobs_query_result_datum(result, row, 4));
-		job->tenant_hash = ujobs_hash_tenant(ujobs_query_result_text(result, row, 5, CurrentMemoryContext));
+		job->tenant_hash = ujobs_hash_tenant(
+			ujobs_query_result_text(result, row, 5, CurrentMemoryContext));
 		pfree(queue);
 	}
 	return matches;

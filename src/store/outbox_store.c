@@ -38,7 +38,8 @@ bind_payloads(Jsonb *const *payloads, int n, UjobsArgs *args)
 }
 
 int64
-ujobs_outbox_write(const UjobsOutboxMessage *message, Jsonb *const *payloads, const pg_uuid_t *ids, int n)
+ujobs_outbox_write(const UjobsOutboxMessage *message, Jsonb *const *payloads, const pg_uuid_t *ids,
+				   int n)
 {
 	UjobsIdentity identity;
 	UjobsArgs	args = {0};
@@ -63,7 +64,9 @@ ujobs_outbox_write(const UjobsOutboxMessage *message, Jsonb *const *payloads, co
 		bind_payloads(payloads, n, &args);
 	else
 		ujobs_query_bind_jsonb(&args, payloads[0]);
-	result = ujobs_query_run(ujobs_catalogue_statement(n > 1 ? UJOBS_SQL_OUTBOX_WRITE_MANY : UJOBS_SQL_OUTBOX_WRITE), &args);
+	result = ujobs_query_run(ujobs_catalogue_statement(n > 1 ? UJOBS_SQL_OUTBOX_WRITE_MANY :
+															   UJOBS_SQL_OUTBOX_WRITE),
+							 &args);
 	if (result.rows != (uint64) n)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -142,8 +145,10 @@ where_else(int64 id)
 	UjobsArgs	args = {0};
 
 	ujobs_query_bind(&args, Int64GetDatum(id));
-	return ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_OUTBOX_WAS_PUBLISHED), &args).rows > 0
-		? UJOBS_OUTBOX_PUBLISHED : UJOBS_OUTBOX_UNKNOWN;
+	return ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_OUTBOX_WAS_PUBLISHED), &args).rows >
+				   0 ?
+			   UJOBS_OUTBOX_PUBLISHED :
+			   UJOBS_OUTBOX_UNKNOWN;
 }
 
 /* Either changes what is held back behind the row, so the relay looks again from there. */

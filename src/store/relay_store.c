@@ -75,7 +75,8 @@ from_utf8(const char *text)
 }
 
 int
-ujobs_relay_read_keys(const UjobsRelayRead *read, const char *const *keys, int n, UjobsRelayRow **rows)
+ujobs_relay_read_keys(const UjobsRelayRead *read, const char *const *keys, int n,
+					  UjobsRelayRow **rows)
 {
 	UjobsIdentity identity;
 	UjobsArgs	args = {0};

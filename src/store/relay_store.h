@@ -54,7 +54,8 @@ extern int	ujobs_relay_read(const UjobsRelayRead *read, UjobsRelayRow **rows);
  * The first row of each of these keys, if it is due; not ready are those that
  * the budget has no space for.  after and max are not looked at.
  */
-extern int	ujobs_relay_read_keys(const UjobsRelayRead *read, const char *const *keys, int n, UjobsRelayRow **rows);
+extern int ujobs_relay_read_keys(const UjobsRelayRead *read, const char *const *keys, int n,
+								 UjobsRelayRow **rows);
 
 /*
  * How many more jobs the queue could use, given that so many may be ready; 0

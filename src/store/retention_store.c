@@ -13,7 +13,8 @@
 static bool
 oldest_of(int slot, TimestampTz *expires_at)
 {
-	UjobsResult result = ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_OLDEST, slot), NULL);
+	UjobsResult result = ujobs_query_run(
+		ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_OLDEST, slot), NULL);
 
 	if (result.rows == 0)
 		return false;
@@ -35,8 +36,10 @@ ujobs_retention_rotate(TimestampTz now)
 	if (any)
 	{
 		ujobs_query_bind(&args, TimestampTzGetDatum(now));
-		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_RENEW, slot), &args);
-		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_EMPTY, slot), NULL);
+		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_RENEW, slot),
+							   &args);
+		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_EMPTY, slot),
+							   NULL);
 	}
 	ujobs_identity_leave(&identity);
 	return any;
@@ -53,7 +56,8 @@ ujobs_retention_expire(int slot, TimestampTz now)
 	if (oldest_of(slot, &oldest) && oldest < now - USECS_PER_DAY)
 	{
 		ujobs_query_bind(&args, TimestampTzGetDatum(now));
-		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_EXPIRE, slot), &args);
+		(void) ujobs_query_run(ujobs_catalogue_statement_for_slot(UJOBS_SQL_RETENTION_EXPIRE, slot),
+							   &args);
 	}
 	ujobs_identity_leave(&identity);
 }

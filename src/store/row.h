@@ -107,7 +107,10 @@ extern UjobsJob *ujobs_row_to_job(HeapTuple row, TupleDesc desc);
  */
 extern void ujobs_row_to_history(HeapTuple row, TupleDesc desc, Datum *values, bool *nulls);
 
-/* Notes for the dispatcher that the row may start at due_at; of the job id, definition_id, queue, tenant and priority are read. */
+/*
+ * Notes for the dispatcher that the row may start at due_at; of the job id,
+ * definition_id, queue, tenant and priority are read.
+ */
 extern void ujobs_row_announce(const UjobsJob *job, TimestampTz due_at);
 
 #endif							/* UJOBS_STORE_ROW_H */

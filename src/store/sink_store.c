@@ -46,7 +46,8 @@ ujobs_sink_find(const char *name, bool lock)
 
 	ujobs_identity_enter(&identity);
 	ujobs_query_bind_text(&args, name);
-	result = ujobs_query_run(ujobs_catalogue_statement(lock ? UJOBS_SQL_SINK_LOCK : UJOBS_SQL_SINK_BY_NAME), &args);
+	result = ujobs_query_run(
+		ujobs_catalogue_statement(lock ? UJOBS_SQL_SINK_LOCK : UJOBS_SQL_SINK_BY_NAME), &args);
 	if (result.rows > 0)
 	{
 		sink = MemoryContextAllocZero(identity.caller, sizeof(UjobsSink));

@@ -48,7 +48,8 @@ extern void ujobs_sink_delete(int32 id);
  * The relay: the sink cannot be reached (why, and when it tries next), or can
  * (error is NULL).  To be called when that changes, not at every try.
  */
-extern void ujobs_sink_set_status(int32 id, const char *error, TimestampTz now, TimestampTz next_try_at);
+extern void ujobs_sink_set_status(int32 id, const char *error, TimestampTz now,
+								  TimestampTz next_try_at);
 
 /* A queue of a broker whose jobs are taken in here. */
 typedef struct UjobsConsumer

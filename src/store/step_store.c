@@ -194,7 +194,8 @@ ujobs_step_forget(int64 job_id)
 static void
 add_instant(UjobsJson *json, const char *key, TimestampTz instant)
 {
-	ujobs_json_text(json, key, JsonEncodeDateTime(NULL, TimestampTzGetDatum(instant), TIMESTAMPTZOID, NULL));
+	ujobs_json_text(json, key,
+					JsonEncodeDateTime(NULL, TimestampTzGetDatum(instant), TIMESTAMPTZOID, NULL));
 }
 
 static void
@@ -250,7 +251,8 @@ ujobs_step_archive(const List *steps)
 		for (UjobsStepColumn column = UJOBS_STEP_JOB_ID + 1; column < UJOBS_STEP_COLUMNS; column++)
 		{
 			if (!values.null[column])
-				add_column(&json, NameStr(TupleDescAttr(RelationGetDescr(table), column)->attname), column, values.value[column]);
+				add_column(&json, NameStr(TupleDescAttr(RelationGetDescr(table), column)->attname),
+						   column, values.value[column]);
 		}
 		(void) ujobs_json_end(&json);
 	}

@@ -25,7 +25,8 @@ decode(const UjobsResult *result)
 	if (DatumGetObjectId(ujobs_query_result_datum(result, 0, 0)) != MyDatabaseId ||
 		!DatumGetBool(ujobs_query_result_datum(result, 0, 1)))
 		return UJOBS_STORE_STRANGE;
-	return DatumGetBool(ujobs_query_result_datum(result, 0, 2)) ? UJOBS_STORE_STOPPED : UJOBS_STORE_OWN;
+	return DatumGetBool(ujobs_query_result_datum(result, 0, 2)) ? UJOBS_STORE_STOPPED :
+																  UJOBS_STORE_OWN;
 }
 
 UjobsStoreIdentity

@@ -10,7 +10,10 @@
 #include "core/identity.h"
 #include "model/task.h"
 
-/* Reads the task of that name into *task (current memory); false when there is none.  Opens its own section. */
+/*
+ * Reads the task of that name into *task (current memory); false when there is
+ * none.  Opens its own section.
+ */
 extern bool ujobs_task_find(const char *name, UjobsTask *task);
 
 /* The same, and locks the row; memory of identity->caller. */

@@ -9,7 +9,10 @@
 /* How many jobs to run in one transaction, beginning with this one. */
 extern int	ujobs_batch_pace_batch_size(const UjobsTicket *ticket);
 
-/* A batch of so many ended: after a failed one the size is halved, after good ones it grows back. */
+/*
+ * A batch of so many ended: after a failed one the size is halved, after good
+ * ones it grows back.
+ */
 extern void ujobs_batch_pace_batch_ended(const UjobsTicket *ticket, bool good, int tried);
 
 /*

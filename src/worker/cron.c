@@ -74,9 +74,11 @@ run_part(void *arg)
 static char *
 in_transaction(Work work, int first, int n, TimestampTz now)
 {
-	ErrorData  *error = ujobs_worker_try(run_part, &(Part) {work, first, n, now, CurrentMemoryContext});
+	ErrorData *error = ujobs_worker_try(run_part,
+										&(Part){work, first, n, now, CurrentMemoryContext});
 
-	return error != NULL ? psprintf("%s: %s", unpack_sql_state(error->sqlerrcode), error->message) : NULL;
+	return error != NULL ? psprintf("%s: %s", unpack_sql_state(error->sqlerrcode), error->message) :
+						   NULL;
 }
 
 static char *fault_to_record;
@@ -87,7 +89,10 @@ do_break(int first, int n, TimestampTz now)
 	ujobs_fire_break(picks + first, fault_to_record);
 }
 
-/* Not the task's fault: another session holds a lock, memory or disk are short, or the process is being stopped. */
+/*
+ * Not the task's fault: another session holds a lock, memory or disk are
+ * short, or the process is being stopped.
+ */
 static bool
 is_passing(const char *fault)
 {
@@ -188,5 +193,6 @@ ujobs_cron_round(UjobsEngine *engine)
 	fire_all();
 	if (pg_atomic_read_u32(&engine->tasks_changed) != 0)
 		return Max(calm_at, now);
-	return Min(Min(Max(reload_at, calm_at), ujobs_timetable_next(table)), GetCurrentTimestamp() + LONGEST_SLEEP_US);
+	return Min(Min(Max(reload_at, calm_at), ujobs_timetable_next(table)),
+			   GetCurrentTimestamp() + LONGEST_SLEEP_US);
 }

@@ -55,7 +55,10 @@ typedef struct Executor
 	char		inherited_commit[32];	/* what ujobs.synchronous_commit = '' means */
 } Executor;
 
-/* The dispatcher gives work only to those it has seen: who leaves earlier was started for nothing. */
+/*
+ * The dispatcher gives work only to those it has seen: who leaves earlier was
+ * started for nothing.
+ */
 #define LINGER_US INT64CONST(200000)
 #define LINGER_FIRST_US INT64CONST(2000000) /* before its first job: it was started for one */
 
@@ -489,7 +492,8 @@ start_process(int slot, const UjobsExecutorSpec *spec)
 	if (!ujobs_slot_attach(slot, spec->generation))
 		proc_exit(0);
 	before_shmem_exit(at_exit_free, (Datum) 0);
-	BackgroundWorkerInitializeConnectionByOid(spec->database, spec->role, UJOBS_COMPAT_CONNECT_FLAGS);
+	BackgroundWorkerInitializeConnectionByOid(spec->database, spec->role,
+											  UJOBS_COMPAT_CONNECT_FLAGS);
 	ujobs_worker_settle_session("ujobs executor");
 	ujobs_session_become(spec->role);
 	executor.role = spec->role;
@@ -499,7 +503,8 @@ start_process(int slot, const UjobsExecutorSpec *spec)
 	if (executor.area == NULL)
 		proc_exit(0);
 	executor.run = AllocSetContextCreate(TopMemoryContext, "ujobs run", ALLOCSET_DEFAULT_SIZES);
-	executor.job_memory = AllocSetContextCreate(TopMemoryContext, "ujobs handler", ALLOCSET_DEFAULT_SIZES);
+	executor.job_memory = AllocSetContextCreate(TopMemoryContext, "ujobs handler",
+												ALLOCSET_DEFAULT_SIZES);
 	ujobs_interrupt_init();
 	before_shmem_exit(at_exit_record, (Datum) 0);
 	ujobs_wakeup_dispatcher();

@@ -181,7 +181,8 @@ start_dispatcher(Known *k, UjobsEngine *engine, TimestampTz now)
 	if (started && !ujobs_spawn_dispatcher(k->database, InvalidFullTransactionId, false))
 	{
 		started = false;
-		k->not_before = now + (ujobs_capacity_ask(1) == UJOBS_CAPACITY_NONE ? NO_CAPACITY_US : CAPACITY_US);
+		k->not_before = now + (ujobs_capacity_ask(1) == UJOBS_CAPACITY_NONE ? NO_CAPACITY_US :
+																			  CAPACITY_US);
 		complain();
 	}
 	if (!started)
@@ -219,7 +220,8 @@ is_due(const Known *k, const UjobsEngine *engine, bool rung, TimestampTz now, Ti
 		at = Max(at, engine->hold_until);
 	else if (rung)
 		return true;			/* a session asked for it: no pause */
-	else if (!k->asked && (engine->state == UJOBS_ENGINE_STOPPED || engine->state == UJOBS_ENGINE_PAUSED))
+	else if (!k->asked &&
+			 (engine->state == UJOBS_ENGINE_STOPPED || engine->state == UJOBS_ENGINE_PAUSED))
 		return false;
 	if (at <= now)
 		return true;

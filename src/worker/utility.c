@@ -160,7 +160,8 @@ static UjobsEngine *held = NULL;	/* until this transaction ends */
 static void
 at_xact_end(XactEvent event, void *arg)
 {
-	if (held == NULL || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE))
+	if (held == NULL ||
+		(event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE))
 		return;
 	let_back(held);
 	held = NULL;
@@ -188,7 +189,8 @@ empty_for_drop(void)
 
 static void
 run_previous(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilityContext context,
-			 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *qc)
+			 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
+			 QueryCompletion *qc)
 {
 	if (previous)
 		previous(pstmt, text, read_only, context, params, environment, dest, qc);
@@ -198,7 +200,8 @@ run_previous(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilit
 
 static void
 utility_hook(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilityContext context,
-			 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *qc)
+			 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
+			 QueryCompletion *qc)
 {
 	Node	   *node = pstmt->utilityStmt;
 	const char *leave = database_to_leave(node);

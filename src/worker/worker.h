@@ -53,8 +53,12 @@ extern void ujobs_worker_signals(pqsigfunc on_terminate, pqsigfunc on_cancel);
  */
 extern void ujobs_worker_settle_session(const char *application_name);
 
-/* Connects a process that runs no user code, as the bootstrap superuser, and settles its session. */
-extern void ujobs_worker_connect(Oid database, const char *application_name, const char *lock_timeout);
+/*
+ * Connects a process that runs no user code, as the bootstrap superuser, and
+ * settles its session.
+ */
+extern void ujobs_worker_connect(Oid database, const char *application_name,
+								 const char *lock_timeout);
 
 /*
  * The one latch wait: at most timeout_ms (-1: for ever), then interrupts and

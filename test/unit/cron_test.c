@@ -266,8 +266,9 @@ compare(const UjobsCron *cron, const UjobsZoneTable *table, int64 from, int64 un
 		if (i % 97 == 0 && (!ujobs_cron_occurrence_previous(cron, zone, next, &previous) ||
 							previous != next))
 			return "previous(next) is not it";
-		if (i > 0 && i % 89 == 0 && (!ujobs_cron_occurrence_previous(cron, zone, next - 1,
-																	 &previous) || previous != found[i - 1]))
+		if (i > 0 && i % 89 == 0 &&
+			(!ujobs_cron_occurrence_previous(cron, zone, next - 1, &previous) ||
+			 previous != found[i - 1]))
 			return "previous is not the one before";
 		t = next;
 	}
@@ -292,7 +293,8 @@ try_one(const UjobsZoneTable *zone, const char *name)
 		return strlen(expression) > UJOBS_CRON_MAX_BYTES ||
 			strstr(error.detail, "can never fire") != NULL;
 	from = zone->count > 0 && unit_random(5) != 0 ?
-		zone->change[unit_random(zone->count)].at - unit_random(3 * DAY) : (int64) unit_random(2000000000);
+			   zone->change[unit_random(zone->count)].at - unit_random(3 * DAY) :
+			   (int64) unit_random(2000000000);
 	wrong = compare(&cron, zone, from, from + 2 * DAY + unit_random(4 * DAY));
 	if (wrong != NULL)
 		unit_note("%s: \"%s\" in %s after " INT64_FORMAT, wrong, expression, name, from);

@@ -48,7 +48,8 @@ test_farthest(void)
 	}
 	wrong += ujobs_history_slot_for(now, DT_NOEND) != (today + 30) % 32;
 	wrong += ujobs_history_slot_for(END_TIMESTAMP - 1, DT_NOEND) < 0;
-	unit_ok(wrong == 0, "history: no row is more than 30 days ahead, none in yesterday's partition");
+	unit_ok(wrong == 0,
+			"history: no row is more than 30 days ahead, none in yesterday's partition");
 }
 
 static void

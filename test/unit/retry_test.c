@@ -41,7 +41,8 @@ slow_delay(const UjobsRetry *policy, int32 attempt)
 static int64
 random_delay(void)
 {
-	int64		delay = ((int64) unit_random(PG_UINT32_MAX) << 31 | unit_random(PG_UINT32_MAX)) >> unit_random(62);
+	int64		delay =
+		((int64) unit_random(PG_UINT32_MAX) << 31 | unit_random(PG_UINT32_MAX)) >> unit_random(62);
 
 	return unit_random(20) == 0 ? 0 : unit_random(20) == 0 ? LONGEST : Min(delay, LONGEST);
 }
@@ -69,7 +70,8 @@ test_delays(void)
 
 		if (delay != slow_delay(&policy, attempt))
 		{
-			unit_note("backoff %d, delay " INT64_FORMAT " up to " INT64_FORMAT ", attempt %d: " INT64_FORMAT,
+			unit_note("backoff %d, delay " INT64_FORMAT " up to " INT64_FORMAT
+					  ", attempt %d: " INT64_FORMAT,
 					  policy.backoff, policy.delay, policy.max_delay, attempt, delay);
 			wrong++;
 		}
@@ -85,7 +87,8 @@ test_last_attempt(void)
 	UjobsRetry	policy = {.delay = 1, .max_delay = LONGEST};
 	bool		good = true;
 
-	for (policy.backoff = UJOBS_BACKOFF_EXPONENTIAL; policy.backoff <= UJOBS_BACKOFF_FIXED; policy.backoff++)
+	for (policy.backoff = UJOBS_BACKOFF_EXPONENTIAL; policy.backoff <= UJOBS_BACKOFF_FIXED;
+		 policy.backoff++)
 	{
 		int64		delay = ujobs_retry_delay(&policy, PG_INT32_MAX);
 		int64		expected[] = {LONGEST, PG_INT32_MAX, 1};
@@ -215,9 +218,11 @@ test_reading(void)
 		good &= equal;
 	}
 	unit_ok(good, "retry: policies that mean the same have one normal form");
-	unit_ok(strcmp(normal_form(NULL), "{\"delay\": 1000, \"jitter\": true, \"backoff\": \"exponential\", \"attempts\": 3, "
-				   "\"maxDelay\": 3600000, \"terminal\": [], \"deadLetter\": true}") == 0,
-			"retry: the defaults");
+	unit_ok(
+		strcmp(normal_form(NULL),
+			   "{\"delay\": 1000, \"jitter\": true, \"backoff\": \"exponential\", \"attempts\": 3, "
+			   "\"maxDelay\": 3600000, \"terminal\": [], \"deadLetter\": true}") == 0,
+		"retry: the defaults");
 	unit_ok(strcmp(normal_form(all), all) == 0, "retry: a normal form is its own normal form");
 }
 

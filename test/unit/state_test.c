@@ -43,7 +43,8 @@ test_transitions(void)
 	}
 	unit_ok(wrong == 0, "state: all 49 pairs of states");
 	unit_ok(!ujobs_state_allows((UjobsState) 'q', UJOBS_STATE_PENDING) &&
-			!ujobs_state_allows(UJOBS_STATE_PENDING, (UjobsState) 'q'), "state: what is no state has no transition");
+				!ujobs_state_allows(UJOBS_STATE_PENDING, (UjobsState) 'q'),
+			"state: what is no state has no transition");
 }
 
 static void

@@ -87,8 +87,9 @@ try_one(UjobsCatchUp policy)
 	ujobs_task_catch_up(&rule, watermark, now, &due);
 	if (agrees(&rule, n, &due))
 		return true;
-	unit_note("\"%s\" from " INT64_FORMAT " to " INT64_FORMAT ": %d of %d, " INT64_FORMAT " dropped", expression,
-			  watermark, now, due.n, n, due.dropped);
+	unit_note("\"%s\" from " INT64_FORMAT " to " INT64_FORMAT ": %d of %d, " INT64_FORMAT
+			  " dropped",
+			  expression, watermark, now, due.n, n, due.dropped);
 	return false;
 }
 

@@ -136,13 +136,16 @@ timers(void)
 	ujobs_window_init(&window, CurrentMemoryContext);
 	unit_ok(ujobs_window_next(&window) == DT_NOEND, "nothing is timed in an empty window");
 	for (int i = 0; i < 100; i++)
-		ujobs_window_add_timer(&window, (UjobsHeapItem) {.id = i + 1, .due_at = 1 + unit_random(500)}, 20);
+		ujobs_window_add_timer(&window,
+							   (UjobsHeapItem){.id = i + 1, .due_at = 1 + unit_random(500)}, 20);
 	unit_ok(window.timers.size <= 40, "timers are bounded: %d", window.timers.size);
 	unit_ok(window.horizon != DT_NOEND, "later ones are on disk only");
 	ujobs_window_add_timer(&window, (UjobsHeapItem) {.id = 1000, .due_at = window.horizon + 1}, 20);
 	wrong = window.timers.size;
-	ujobs_window_add_timer(&window, (UjobsHeapItem) {.id = 1001, .due_at = window.horizon + 1, .woken = true}, 20);
-	unit_ok(window.timers.size == wrong + 1, "a woken one is kept beyond the horizon, another is not");
+	ujobs_window_add_timer(
+		&window, (UjobsHeapItem){.id = 1001, .due_at = window.horizon + 1, .woken = true}, 20);
+	unit_ok(window.timers.size == wrong + 1,
+			"a woken one is kept beyond the horizon, another is not");
 	ujobs_window_add_timer(&window, (UjobsHeapItem) {.id = 1002, .due_at = DT_NOEND}, 20);
 	unit_ok(window.timers.size == wrong + 1, "one that is never due is not kept");
 	unit_ok(!ujobs_window_pop_timer(&window, 0, &item), "none has come due");
@@ -157,7 +160,8 @@ timers(void)
 	unit_ok(ujobs_window_wants_timers(&window) && ujobs_window_next(&window) == 0,
 			"without timers the rows behind the horizon are wanted at once");
 	ujobs_window_clear(&window);
-	unit_ok(ujobs_window_is_empty(&window) && !ujobs_window_wants_timers(&window), "cleared, it wants nothing");
+	unit_ok(ujobs_window_is_empty(&window) && !ujobs_window_wants_timers(&window),
+			"cleared, it wants nothing");
 	ujobs_window_free(&window);
 }
 

@@ -285,7 +285,8 @@ fill(int index, int quantum, TimestampTz now)
 static int
 quantum_for(const UjobsExecutor *executor, int space)
 {
-	int64		share = ujobs_queue_waiting_for(executor->role) / Max(ujobs_executor_count_role(executor->role), 1);
+	int64		share =
+		ujobs_queue_waiting_for(executor->role) / Max(ujobs_executor_count_role(executor->role), 1);
 
 	return (int) Min((int64) space, Max(share, 1));
 }
@@ -296,8 +297,8 @@ has_enough(const UjobsExecutor *executor, TimestampTz now)
 {
 	uint32		load = ujobs_executor_load(executor);
 
-	return load > 0 &&
-		((int) load > ujobs_executor_depth(executor) / 2 || now - executor->synced >= UJOBS_SLOW_US);
+	return load > 0 && ((int) load > ujobs_executor_depth(executor) / 2 ||
+						now - executor->synced >= UJOBS_SLOW_US);
 }
 
 static int
@@ -363,7 +364,8 @@ follow_limits(TimestampTz now)
 static bool
 could_share(const UjobsExecutor *executor)
 {
-	uint32		first = Max(executor->head + 1, executor->tail - Min(ujobs_executor_load(executor), SHARE_LOOK));
+	uint32		first =
+		Max(executor->head + 1, executor->tail - Min(ujobs_executor_load(executor), SHARE_LOOK));
 
 	for (uint32 at = executor->tail; at != first; at--)
 	{
@@ -390,7 +392,8 @@ fullest_of(Oid role)
 
 		if (!executor->used || executor->role != role || ujobs_executor_load(executor) < 2)
 			continue;
-		if (fullest < 0 || ujobs_executor_load(executor) > ujobs_executor_load(ujobs_executor_at(fullest)))
+		if (fullest < 0 ||
+			ujobs_executor_load(executor) > ujobs_executor_load(ujobs_executor_at(fullest)))
 			fullest = i;
 	}
 	return fullest;
@@ -430,7 +433,8 @@ grow_pool(TimestampTz now)
 		if (lane->waiting == 0 || lane->outside || !ujobs_choice_lane_allows(lane, NULL))
 			continue;
 		there = ujobs_executor_count_role(lane->role);
-		if (ujobs_guc_max_running > 0 && there > 0 && ujobs_executor_count() >= ujobs_guc_max_running)
+		if (ujobs_guc_max_running > 0 && there > 0 &&
+			ujobs_executor_count() >= ujobs_guc_max_running)
 			continue;
 		ujobs_pool_grow(lane->role, there == 0, now);
 	}
@@ -538,7 +542,8 @@ answer(int place, const UjobsClaim *claim, bool uncertain, TimestampTz now)
 	int			n = gather(place, &claim->ask, grants, now);
 	bool		found = claim->ask.max == 0 && next_for_claim(&claim->ask, now) != NULL;
 
-	if (n == 0 && !found && (claim->ask.wait || (uncertain && now - claim->asked_at < UNCERTAIN_US)))
+	if (n == 0 && !found &&
+		(claim->ask.wait || (uncertain && now - claim->asked_at < UNCERTAIN_US)))
 		return;
 	ujobs_outside_answer(place, grants, n, found, &returns);
 	ujobs_routing_take_back(&returns, now);

@@ -6,7 +6,10 @@
 
 #include "core/shmem.h"
 
-/* Of all parts; takes over what a former dispatcher handed out; then examines the jobs of the crash marker. */
+/*
+ * Of all parts; takes over what a former dispatcher handed out; then examines
+ * the jobs of the crash marker.
+ */
 extern void ujobs_assign_init(UjobsArea *area);
 extern void ujobs_assign_adopt(void);
 extern void ujobs_assign_examine_crash(void);

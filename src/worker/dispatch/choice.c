@@ -88,7 +88,8 @@ ujobs_choice_for_executor(const UjobsExecutor *executor, TimestampTz now)
 	{
 		UjobsLane  *lane = ujobs_lane_at(i);
 
-		if (lane->waiting > 0 && lane->role == executor->role && ujobs_choice_lane_allows(lane, executor))
+		if (lane->waiting > 0 && lane->role == executor->role &&
+			ujobs_choice_lane_allows(lane, executor))
 			consider(&choice, ujobs_tenant_queue_best(lane, now));
 	}
 	consider_held(&choice, executor, now);

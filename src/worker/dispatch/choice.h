@@ -25,11 +25,15 @@ ujobs_choice_has_units(const UjobsExecutor *executor)
 	return executor->n_units <= UJOBS_EXECUTOR_UNITS - UJOBS_CAP_KINDS;
 }
 
-/* May the lane's definition and queue give the executor (NULL: one that has nothing) one job more? */
+/*
+ * May the lane's definition and queue give the executor (NULL: one that has
+ * nothing) one job more?
+ */
 extern bool ujobs_choice_lane_allows(const UjobsLane *lane, const UjobsExecutor *executor);
 
 /* The same, and its tenant. */
-extern bool ujobs_choice_allows(UjobsTenantQueue *tq, const UjobsExecutor *executor, TimestampTz now);
+extern bool ujobs_choice_allows(UjobsTenantQueue *tq, const UjobsExecutor *executor,
+								TimestampTz now);
 
 /* By priority, round robin of tenants, and age. */
 extern UjobsChoice ujobs_choice_for_executor(const UjobsExecutor *executor, TimestampTz now);

@@ -206,7 +206,8 @@ rescan(TimestampTz now)
 	ended = GetCurrentTimestamp();
 	dirty = lane_missing = definitions_changed = false;
 	dirty_at = ended + (ended - now) * DIRTY_SHARE;
-	reconcile_at = ended + Max((int64) ujobs_guc_poll_interval * 1000, (ended - now) * RECONCILE_SHARE);
+	reconcile_at = ended +
+				   Max((int64) ujobs_guc_poll_interval * 1000, (ended - now) * RECONCILE_SHARE);
 }
 
 static void

@@ -87,8 +87,10 @@ take_unit(UjobsExecutor *executor, UjobsCap *cap)
 	{
 		executor->unit_capacity = Max(16, 2 * executor->unit_capacity);
 		executor->unit = executor->unit == NULL ?
-			MemoryContextAlloc(TopMemoryContext, executor->unit_capacity * sizeof(UjobsExecutorUnit)) :
-			repalloc(executor->unit, executor->unit_capacity * sizeof(UjobsExecutorUnit));
+							 MemoryContextAlloc(TopMemoryContext, executor->unit_capacity *
+																	  sizeof(UjobsExecutorUnit)) :
+							 repalloc(executor->unit,
+									  executor->unit_capacity * sizeof(UjobsExecutorUnit));
 	}
 	executor->unit[executor->n_units++] = (UjobsExecutorUnit) {cap, 1};
 	ujobs_limit_take_executor(cap);
@@ -108,7 +110,8 @@ return_unit(UjobsExecutor *executor, UjobsCap *cap)
 
 /* Takes or returns the units of one ticket. */
 static void
-change_units(UjobsExecutor *executor, const UjobsTicket *ticket, void (*change) (UjobsExecutor *, UjobsCap *))
+change_units(UjobsExecutor *executor, const UjobsTicket *ticket,
+			 void (*change)(UjobsExecutor *, UjobsCap *))
 {
 	UjobsCap   *cap[UJOBS_CAP_KINDS];
 	int			n = ujobs_limit_of(ticket, cap);
@@ -166,7 +169,8 @@ ujobs_executor_push(int index, const UjobsTicket *ticket, UjobsTenantQueue *tq, 
 void
 ujobs_executor_set_wakeup(int index, bool notify)
 {
-	ujobs_slot_set_wakeup(index, executors[index].generation, ujobs_executor_depth(&executors[index]) / 2, notify);
+	ujobs_slot_set_wakeup(index, executors[index].generation,
+						  ujobs_executor_depth(&executors[index]) / 2, notify);
 }
 
 /*
@@ -292,7 +296,10 @@ finish_one(int index, UjobsReturns *returns)
 	ujobs_outstanding_finish(ticket->id, returns);
 }
 
-/* Counts one more executor that ended with this job at hand: the job waits the longer the more there were. */
+/*
+ * Counts one more executor that ended with this job at hand: the job waits the
+ * longer the more there were.
+ */
 static TimestampTz
 count_death(int64 id, TimestampTz now)
 {
@@ -327,7 +334,10 @@ end(int index, bool died, UjobsReturns *returns, TimestampTz now)
 	return began ? UJOBS_EXECUTOR_DIED : UJOBS_EXECUTOR_FAILED;
 }
 
-/* Did the process that was to take this slot end before it did?  A former dispatcher's is given some seconds. */
+/*
+ * Did the process that was to take this slot end before it did?  A former
+ * dispatcher's is given some seconds.
+ */
 static bool
 is_lost(int index, TimestampTz since, TimestampTz now)
 {
@@ -344,7 +354,8 @@ follow(int index, const UjobsSlot *slot, UjobsReturns *returns, TimestampTz now)
 {
 	UjobsExecutor *executor = &executors[index];
 	int			n = (int) (slot->taken - executor->done);
-	bool		arrived = executor->state == UJOBS_SLOT_STARTING && slot->state != UJOBS_SLOT_STARTING;
+	bool		arrived =
+		executor->state == UJOBS_SLOT_STARTING && slot->state != UJOBS_SLOT_STARTING;
 
 	executor->state = slot->state;
 	executor->leaving = slot->leave;
@@ -390,7 +401,10 @@ ujobs_executor_look(int index, UjobsReturns *returns, TimestampTz now)
 
 /* ---- processes ---- */
 
-/* The tickets in its ring that it has not finished with; true when one is of a crash crashed job. */
+/*
+ * The tickets in its ring that it has not finished with; true when one is of a
+ * crash crashed job.
+ */
 static bool
 adopt_tickets(int index, const UjobsSlot *slot)
 {
@@ -505,7 +519,8 @@ ujobs_executor_count_role(Oid role)
 	{
 		const UjobsExecutor *executor = &executors[i];
 
-		n += executor->used && executor->role == role && executor->state != UJOBS_SLOT_STARTING && !executor->leaving;
+		n += executor->used && executor->role == role && executor->state != UJOBS_SLOT_STARTING &&
+			 !executor->leaving;
 	}
 	return n;
 }
@@ -527,7 +542,8 @@ ujobs_executor_is_starting(Oid role)
 	{
 		const UjobsExecutor *executor = &executors[i];
 
-		if (executor->used && executor->role == role && executor->state == UJOBS_SLOT_STARTING && !executor->leaving)
+		if (executor->used && executor->role == role && executor->state == UJOBS_SLOT_STARTING &&
+			!executor->leaving)
 			return true;
 	}
 	return false;

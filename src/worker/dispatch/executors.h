@@ -84,7 +84,8 @@ extern int	ujobs_executor_depth(const UjobsExecutor *executor);
 extern bool ujobs_executor_holds(const UjobsExecutor *executor, const UjobsCap *cap);
 
 /* One ticket more, with its units; false when its ring is full. */
-extern bool ujobs_executor_push(int index, const UjobsTicket *ticket, UjobsTenantQueue *tq, UjobsHeapItem item);
+extern bool ujobs_executor_push(int index, const UjobsTicket *ticket, UjobsTenantQueue *tq,
+								UjobsHeapItem item);
 
 /* It wakes the dispatcher when half of its depth is left; notify: after every job. */
 extern void ujobs_executor_set_wakeup(int index, bool notify);
@@ -104,7 +105,10 @@ extern void ujobs_executor_recount(void);
 
 /* ---- processes ---- */
 
-/* Takes over executors that outlived a former dispatcher.  True: one of them has a crash crashed job. */
+/*
+ * Takes over executors that outlived a former dispatcher.  True: one of them
+ * has a crash crashed job.
+ */
 extern bool ujobs_executor_adopt(void);
 
 /* Reads what it finished, whether its process began or ended. */

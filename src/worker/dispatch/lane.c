@@ -160,7 +160,8 @@ load_definition(UjobsLane *lane)
 		lane->role = definition->owner;
 	else
 		lane->role = ujobs_identity_extension_owner();
-	ujobs_limit_set_definition(lane->definition_cap, definition != NULL ? definition->concurrency : 0);
+	ujobs_limit_set_definition(lane->definition_cap,
+							   definition != NULL ? definition->concurrency : 0);
 }
 
 void

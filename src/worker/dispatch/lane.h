@@ -48,7 +48,10 @@ extern UjobsLane *ujobs_lane_get(const UjobsLaneKey *key);
 extern UjobsLane *ujobs_lane_find(int32 definition_id, const char *queue);
 extern UjobsLane *ujobs_lane_find_hash(int32 definition_id, uint32 queue_hash);
 
-/* May one more of the lane start, by the limits of its definition and queue, beside all that run? */
+/*
+ * May one more of the lane start, by the limits of its definition and queue,
+ * beside all that run?
+ */
 static inline bool
 ujobs_lane_allows(const UjobsLane *lane)
 {

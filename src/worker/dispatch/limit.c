@@ -121,7 +121,8 @@ ujobs_limit_show(UjobsCap *cap)
 bool
 ujobs_limit_rate_allows(UjobsCap *cap, TimestampTz now)
 {
-	return !ujobs_limit_has_rate(cap) || ujobs_rate_allows(&cap->rate, &cap->queue->rate_limit, now);
+	return !ujobs_limit_has_rate(cap) ||
+		   ujobs_rate_allows(&cap->rate, &cap->queue->rate_limit, now);
 }
 
 static void
@@ -396,7 +397,8 @@ ujobs_limit_set_queues(const List *queues)
 	bool		differs = false;
 
 	foreach(lc, queues)
-		(void) ujobs_limit_cap(UJOBS_CAP_QUEUE, ujobs_hash_queue(((UjobsQueueRow *) lfirst(lc))->name), 0);
+		(void) ujobs_limit_cap(UJOBS_CAP_QUEUE,
+							   ujobs_hash_queue(((UjobsQueueRow *) lfirst(lc))->name), 0);
 	hash_seq_init(&status, caps);
 	while ((cap = hash_seq_search(&status)) != NULL)
 	{

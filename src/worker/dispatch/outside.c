@@ -415,7 +415,8 @@ ujobs_outside_read(int place, UjobsClaim *copy)
 }
 
 UjobsGrant
-ujobs_outside_grant(int place, int number, const UjobsTicket *ticket, UjobsTenantQueue *tq, UjobsHeapItem item)
+ujobs_outside_grant(int place, int number, const UjobsTicket *ticket, UjobsTenantQueue *tq,
+					UjobsHeapItem item)
 {
 	Entry	   *e = enter(item.id, place, n_known[place] + number, item);
 

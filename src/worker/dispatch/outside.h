@@ -16,13 +16,19 @@
 
 extern void ujobs_outside_init(UjobsArea *area);
 
-/* Before hints are taken: a later claim is answered in a later round, with what was committed before. */
+/*
+ * Before hints are taken: a later claim is answered in a later round, with
+ * what was committed before.
+ */
 extern void ujobs_outside_begin_round(void);
 
 /* Takes note of the fates that sessions told.  Before any of the following, in each round. */
 extern void ujobs_outside_sync(UjobsReturns *returns, TimestampTz now);
 
-/* Is the job granted or leased?  Then its hints, of kind JOB or GONE, go here: the rows say whether its lease is over. */
+/*
+ * Is the job granted or leased?  Then its hints, of kind JOB or GONE, go here:
+ * the rows say whether its lease is over.
+ */
 extern bool ujobs_outside_has(int64 id);
 extern void ujobs_outside_hint(const UjobsHint *hint);
 
@@ -46,16 +52,21 @@ extern int	ujobs_outside_count(void);
 
 /* ---- answering claims ---- */
 
-/* The places of the claims that ask, at most UJOBS_MAX_CLAIMS, those that asked first first; returns their number. */
+/*
+ * The places of the claims that ask, at most UJOBS_MAX_CLAIMS, those that
+ * asked first first; returns their number.
+ */
 extern int	ujobs_outside_asking(int *places);
 
 /* A copy of one; false when it does not ask any more. */
 extern bool ujobs_outside_read(int place, UjobsClaim *copy);
 
 /* The number-th job of an answer: from now on it counts as running. */
-extern UjobsGrant ujobs_outside_grant(int place, int number, const UjobsTicket *ticket, UjobsTenantQueue *tq, UjobsHeapItem item);
+extern UjobsGrant ujobs_outside_grant(int place, int number, const UjobsTicket *ticket,
+									  UjobsTenantQueue *tq, UjobsHeapItem item);
 
 /* Gives the claim its grants; if it does not ask any more they come back. */
-extern void ujobs_outside_answer(int place, const UjobsGrant *grants, int n, bool found, UjobsReturns *returns);
+extern void ujobs_outside_answer(int place, const UjobsGrant *grants, int n, bool found,
+								 UjobsReturns *returns);
 
 #endif							/* UJOBS_WORKER_DISPATCH_OUTSIDE_H */

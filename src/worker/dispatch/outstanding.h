@@ -44,18 +44,28 @@ extern void ujobs_outstanding_add(int64 id, UjobsTenantQueue *tq, UjobsHeapItem 
 
 /* Its ticket is finished with, or not run: appended to returns, if the job is known. */
 extern void ujobs_outstanding_finish(int64 id, UjobsReturns *returns);
-extern void ujobs_outstanding_put_back(const UjobsTicket *ticket, TimestampTz not_before, UjobsReturns *returns);
+extern void ujobs_outstanding_put_back(const UjobsTicket *ticket, TimestampTz not_before,
+									   UjobsReturns *returns);
 
-/* Is the job with an executor?  Then its hints, and a wait that is over, are kept until it comes back. */
+/*
+ * Is the job with an executor?  Then its hints, and a wait that is over, are
+ * kept until it comes back.
+ */
 extern bool ujobs_outstanding_has(int64 id);
 extern void ujobs_outstanding_hint(const UjobsHint *hint);
 extern void ujobs_outstanding_wait_is_over(int64 id);
 
-/* It was cancelled; false when no executor has it.  Then all that were and are still there: palloc'd, *n of them. */
+/*
+ * It was cancelled; false when no executor has it.  Then all that were and are
+ * still there: palloc'd, *n of them.
+ */
 extern bool ujobs_outstanding_cancel(int64 id);
 extern int64 *ujobs_outstanding_cancelled(int *n);
 
-/* How often an executor ended with the job at hand; count one more, and return the sum; forget it. */
+/*
+ * How often an executor ended with the job at hand; count one more, and return
+ * the sum; forget it.
+ */
 extern int	ujobs_outstanding_deaths(int64 id);
 extern int	ujobs_outstanding_count_death(int64 id);
 extern void ujobs_outstanding_clear_deaths(int64 id);

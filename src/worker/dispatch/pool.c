@@ -174,7 +174,8 @@ static void
 start(Role *r, bool needed, TimestampTz now)
 {
 	uint32		generation;
-	int			index = ujobs_slot_allocate(MyDatabaseId, r->role, ujobs_guc_max_workers, is_settled, &generation);
+	int			index =
+		ujobs_slot_allocate(MyDatabaseId, r->role, ujobs_guc_max_workers, is_settled, &generation);
 
 	if (index < 0)
 	{

@@ -9,7 +9,10 @@
 
 #include "datatype/timestamp.h"
 
-/* Once a round, before the calls of ujobs_pool_grow: roles not named in the last round wait for nothing. */
+/*
+ * Once a round, before the calls of ujobs_pool_grow: roles not named in the
+ * last round wait for nothing.
+ */
 extern void ujobs_pool_begin_round(void);
 
 /*

@@ -22,7 +22,8 @@ is_busy(const UjobsExecutor *executor)
 static bool
 is_on_probation(const UjobsExecutor *executor)
 {
-	return is_busy(executor) && (ujobs_executor_first(executor)->flags & UJOBS_TICKET_PROBATION) != 0;
+	return is_busy(executor) &&
+		   (ujobs_executor_first(executor)->flags & UJOBS_TICKET_PROBATION) != 0;
 }
 
 /* Those whose time alone is over are trusted.  Is that of any other not over? */

@@ -247,7 +247,8 @@ ujobs_queue_waits_for_limit(void)
 		UjobsLane  *lane = ujobs_lane_at(i);
 
 		if (lane->waiting > 0 && !lane->paused &&
-			(lane->definition_cap->limit > 0 || lane->queue_cap->limit > 0 || lane->queue_cap->per_tenant > 0))
+			(lane->definition_cap->limit > 0 || lane->queue_cap->limit > 0 ||
+			 lane->queue_cap->per_tenant > 0))
 			return true;
 	}
 	return false;

@@ -50,7 +50,8 @@ grow(UjobsRate *rate, MemoryContext context)
 }
 
 void
-ujobs_rate_start(UjobsRate *rate, const UjobsRateLimit *limit, TimestampTz at, MemoryContext context)
+ujobs_rate_start(UjobsRate *rate, const UjobsRateLimit *limit, TimestampTz at,
+				 MemoryContext context)
 {
 	UjobsRateMark *last = rate->n > 0 ? mark_at(rate, rate->n - 1) : NULL;
 

@@ -43,10 +43,15 @@ typedef struct UjobsRate
 extern bool ujobs_rate_allows(UjobsRate *rate, const UjobsRateLimit *limit, TimestampTz now);
 
 /* A start, at that instant; memory comes from the context. */
-extern void ujobs_rate_start(UjobsRate *rate, const UjobsRateLimit *limit, TimestampTz at, MemoryContext context);
+extern void ujobs_rate_start(UjobsRate *rate, const UjobsRateLimit *limit, TimestampTz at,
+							 MemoryContext context);
 
-/* When the first of the starts counts no more, DT_NOEND for never; without one, a window from now. */
-extern TimestampTz ujobs_rate_next(const UjobsRate *rate, const UjobsRateLimit *limit, TimestampTz now);
+/*
+ * When the first of the starts counts no more, DT_NOEND for never; without
+ * one, a window from now.
+ */
+extern TimestampTz ujobs_rate_next(const UjobsRate *rate, const UjobsRateLimit *limit,
+								   TimestampTz now);
 
 /* Nothing is remembered, once what is past is forgotten. */
 extern bool ujobs_rate_is_empty(UjobsRate *rate, const UjobsRateLimit *limit, TimestampTz now);

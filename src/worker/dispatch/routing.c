@@ -45,7 +45,8 @@ note_wait_is_over(int64 id)
 bool
 ujobs_routing_is_taken(const UjobsHeapItem *item)
 {
-	if (item->woken ? note_wait_is_over(item->id) : ujobs_outstanding_has(item->id) || ujobs_outside_has(item->id))
+	if (item->woken ? note_wait_is_over(item->id) :
+					  ujobs_outstanding_has(item->id) || ujobs_outside_has(item->id))
 		return true;
 	return ujobs_crash_guard_has(item->id);
 }

@@ -237,7 +237,8 @@ ujobs_tenant_queue_unblock(TimestampTz now)
 	while ((cap = ujobs_limit_next_freed(now)) != NULL)
 	{
 		while (!dlist_is_empty(&cap->waiting))
-			ujobs_tenant_queue_place(dlist_container(UjobsTenantQueue, blocked_node, dlist_head_node(&cap->waiting)));
+			ujobs_tenant_queue_place(
+				dlist_container(UjobsTenantQueue, blocked_node, dlist_head_node(&cap->waiting)));
 	}
 }
 
@@ -246,7 +247,8 @@ ujobs_tenant_queue_best(UjobsLane *lane, TimestampTz now)
 {
 	while (!pairingheap_is_empty(&lane->ready))
 	{
-		UjobsTenantQueue *tq = pairingheap_container(UjobsTenantQueue, ready_node, pairingheap_first(&lane->ready));
+		UjobsTenantQueue *tq = pairingheap_container(UjobsTenantQueue, ready_node,
+													 pairingheap_first(&lane->ready));
 
 		if (tq->served != ujobs_tenant_queue_served_at(tq))
 			ujobs_tenant_queue_place(tq);	/* its tenant was served elsewhere meanwhile */
@@ -533,7 +535,8 @@ ujobs_tenant_queue_fire_all(TimestampTz now)
 {
 	while (!pairingheap_is_empty(timed))
 	{
-		UjobsTenantQueue *tq = pairingheap_container(UjobsTenantQueue, timed_node, pairingheap_first(timed));
+		UjobsTenantQueue *tq = pairingheap_container(UjobsTenantQueue, timed_node,
+													 pairingheap_first(timed));
 
 		if (tq->next > now)
 			break;
@@ -562,7 +565,8 @@ ujobs_tenant_queue_refill_some(TimestampTz now)
 {
 	for (int left = REFILLS_AT_ONCE; left > 0 && !dlist_is_empty(&wanting_rows); left--)
 	{
-		UjobsTenantQueue *tq = dlist_container(UjobsTenantQueue, wants_rows_node, dlist_pop_head_node(&wanting_rows));
+		UjobsTenantQueue *tq = dlist_container(UjobsTenantQueue, wants_rows_node,
+											   dlist_pop_head_node(&wanting_rows));
 
 		tq->wants_rows = false;
 		refill(tq, now);

@@ -57,7 +57,8 @@ typedef struct UjobsTenantQueue
 extern void ujobs_tenant_queue_init(void);
 
 /* `tenant` is the name, or NULL when only the hash is known; "" and 0: jobs without a tenant. */
-extern UjobsTenantQueue *ujobs_tenant_queue_create(UjobsLane *lane, uint64 tenant_hash, const char *tenant);
+extern UjobsTenantQueue *ujobs_tenant_queue_create(UjobsLane *lane, uint64 tenant_hash,
+												   const char *tenant);
 
 /* Needs `holders` to be 0. */
 extern void ujobs_tenant_queue_free(UjobsTenantQueue *tq);
@@ -85,7 +86,8 @@ extern UjobsHeapItem ujobs_tenant_queue_pop(UjobsTenantQueue *tq);
 extern void ujobs_tenant_queue_add(UjobsTenantQueue *tq, UjobsHeapItem item, TimestampTz now);
 
 /* Rows from this one on may start: they are read from disk. */
-extern void ujobs_tenant_queue_add_range(UjobsTenantQueue *tq, UjobsHeapItem first, TimestampTz now);
+extern void ujobs_tenant_queue_add_range(UjobsTenantQueue *tq, UjobsHeapItem first,
+										 TimestampTz now);
 
 /* Reads its window anew; or empties it, there are no rows. */
 extern void ujobs_tenant_queue_reread(UjobsTenantQueue *tq, TimestampTz now);

@@ -35,7 +35,8 @@ ujobs_window_clear(UjobsWindow *window)
 bool
 ujobs_window_is_empty(const UjobsWindow *window)
 {
-	return window->due.size + window->timers.size == 0 && !window->more && window->horizon == DT_NOEND;
+	return window->due.size + window->timers.size == 0 && !window->more &&
+		   window->horizon == DT_NOEND;
 }
 
 /* Is the row beyond what the window holds?  Then disk has it. */

@@ -47,7 +47,10 @@ extern void ujobs_window_add_range(UjobsWindow *window, UjobsHeapItem first, Tim
 /* Takes out the next timer that has come due; false when there is none. */
 extern bool ujobs_window_pop_timer(UjobsWindow *window, TimestampTz now, UjobsHeapItem *item);
 
-/* The instant of the next timer or of the horizon; 0: timers are to be read now; DT_NOEND: nothing is timed. */
+/*
+ * The instant of the next timer or of the horizon; 0: timers are to be read
+ * now; DT_NOEND: nothing is timed.
+ */
 extern TimestampTz ujobs_window_next(const UjobsWindow *window);
 
 /* Are due rows, or later ones, to be read from disk? */

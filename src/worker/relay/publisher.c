@@ -74,7 +74,8 @@ make_set(const char *name, MemoryContext memory)
 {
 	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(uint64), .hcxt = memory};
 
-	return hash_create(name, BATCHES_IN_FLIGHT * BATCH_MESSAGES, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	return hash_create(name, BATCHES_IN_FLIGHT * BATCH_MESSAGES, &control,
+					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
 static bool
@@ -141,7 +142,8 @@ start_over_at(const UjobsPublisher *publisher)
 {
 	TimestampTz due = publisher->started_at + (int64) ujobs_guc_poll_interval * 1000;
 
-	return Max(Min(due, publisher->soonest), publisher->started_at + publisher->passing_us * PASSING_SHARE);
+	return Max(Min(due, publisher->soonest),
+			   publisher->started_at + publisher->passing_us * PASSING_SHARE);
 }
 
 UjobsPublisher *
@@ -151,7 +153,8 @@ ujobs_publisher_open(const UjobsRelaySink *sink)
 
 	publisher->sink = sink;
 	publisher->connection.sink = sink;
-	publisher->memory = AllocSetContextCreate(sink->memory, "ujobs publisher", ALLOCSET_DEFAULT_SIZES);
+	publisher->memory = AllocSetContextCreate(sink->memory, "ujobs publisher",
+											  ALLOCSET_DEFAULT_SIZES);
 	publisher->rows = make_set("ujobs rows in flight", sink->memory);
 	publisher->keys = make_set("ujobs keys in flight", sink->memory);
 	start_over(publisher);
@@ -279,7 +282,8 @@ read_followers(UjobsPublisher *publisher, UjobsRelayRead *read)
 
 	for (int i = 0; i < batch->n; i++)
 	{
-		if (batch->messages[i].fate == UJOBS_SINK_DELIVERED && may_be_held(publisher, batch->messages[i].key))
+		if (batch->messages[i].fate == UJOBS_SINK_DELIVERED &&
+			may_be_held(publisher, batch->messages[i].key))
 			keys[n++] = batch->messages[i].key;
 	}
 	if (n == 0)
@@ -293,7 +297,10 @@ read_followers(UjobsPublisher *publisher, UjobsRelayRead *read)
 	}
 }
 
-/* Messages that the module left for later are read again, in the time that passing others may take. */
+/*
+ * Messages that the module left for later are read again, in the time that
+ * passing others may take.
+ */
 static void
 read_untried_again(UjobsPublisher *publisher, TimestampTz now)
 {
@@ -354,7 +361,8 @@ read_once(UjobsPublisher *publisher, UjobsRelayRead *read)
 	}
 	take_rows(publisher, rows, n);
 	note_rows(publisher, rows, n, read->now);
-	publisher->passing_us += (GetCurrentTimestamp() - begin) * (n - (publisher->filling->n - before)) / n;
+	publisher->passing_us += (GetCurrentTimestamp() - begin) *
+							 (n - (publisher->filling->n - before)) / n;
 	return true;
 }
 
@@ -371,7 +379,8 @@ read_on(UjobsPublisher *publisher, UjobsRelayRead *read)
 static bool
 may_send(const UjobsPublisher *publisher)
 {
-	return publisher->connection.ready && !publisher->broken && !publisher->retired && publisher->in_flight < BATCHES_IN_FLIGHT;
+	return publisher->connection.ready && !publisher->broken && !publisher->retired &&
+		   publisher->in_flight < BATCHES_IN_FLIGHT;
 }
 
 /* One transaction: what came back, then what is next. */
@@ -448,7 +457,9 @@ run_transaction(UjobsPublisher *publisher)
 	ujobs_session_stats_activity("publish messages");
 	MemoryContextSwitchTo(publisher->memory);
 	error = ujobs_worker_try(record_and_read, publisher);
-	ujobs_sink_connection_report(&publisher->report, psprintf("record or read messages for sink \"%s\"", publisher->sink->name), error);
+	ujobs_sink_connection_report(
+		&publisher->report,
+		psprintf("record or read messages for sink \"%s\"", publisher->sink->name), error);
 	if (error != NULL)
 		recover(publisher);
 	else
@@ -470,7 +481,8 @@ was_tried(const UjobsSinkBatch *batch)
 		return false;
 	for (int i = 0; i < batch->n; i++)
 	{
-		if (batch->messages[i].fate != UJOBS_SINK_BROKEN && batch->messages[i].fate != UJOBS_SINK_UNTRIED)
+		if (batch->messages[i].fate != UJOBS_SINK_BROKEN &&
+			batch->messages[i].fate != UJOBS_SINK_UNTRIED)
 			return true;
 	}
 	return false;

@@ -54,7 +54,8 @@ ujobs_queue_consumer_open(const UjobsRelaySink *sink, const char *queue)
 
 	consumer->connection.sink = sink;
 	consumer->connection.queue = MemoryContextStrdup(sink->memory, queue);
-	consumer->memory = AllocSetContextCreate(sink->memory, "ujobs consumer", ALLOCSET_DEFAULT_SIZES);
+	consumer->memory = AllocSetContextCreate(sink->memory, "ujobs consumer",
+											 ALLOCSET_DEFAULT_SIZES);
 	return consumer;
 }
 
@@ -75,7 +76,8 @@ ujobs_queue_consumer_hint(UjobsQueueConsumer *consumer)
 static void
 be_durable(void)
 {
-	(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+	(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_LOCAL, true, 0, false);
 }
 
 static void
@@ -143,7 +145,9 @@ store_taken(UjobsQueueConsumer *consumer, UjobsSinkDelivery *deliveries, int n)
 	MemoryContextSwitchTo(consumer->memory);
 	list_ours(consumer, deliveries, n);
 	error = ujobs_worker_try(store_all, consumer);
-	ujobs_sink_connection_report(&consumer->storing, psprintf("take in messages of queue \"%s\"", consumer->connection.queue), error);
+	ujobs_sink_connection_report(
+		&consumer->storing,
+		psprintf("take in messages of queue \"%s\"", consumer->connection.queue), error);
 	if (error == NULL)
 		set_verdicts(consumer, deliveries, n);
 	else
@@ -166,7 +170,8 @@ read_capacity(void *arg)
 {
 	UjobsQueueConsumer *consumer = arg;
 
-	consumer->capacity = ujobs_relay_space(consumer->connection.queue, MOST_READY, GetCurrentTimestamp());
+	consumer->capacity = ujobs_relay_space(consumer->connection.queue, MOST_READY,
+										   GetCurrentTimestamp());
 }
 
 static void
@@ -179,8 +184,10 @@ measure_capacity(UjobsQueueConsumer *consumer, TimestampTz now)
 	consumer->taken = false;
 	consumer->looked_at = now;
 	error = ujobs_worker_try(read_capacity, consumer);
-	consumer->look_at = TimestampTzPlusMilliseconds(now, consumer->capacity > 0 ? ujobs_guc_poll_interval : LOOK_AGAIN_MS);
-	ujobs_sink_connection_report(&consumer->looking, psprintf("look at queue \"%s\"", consumer->connection.queue), error);
+	consumer->look_at = TimestampTzPlusMilliseconds(
+		now, consumer->capacity > 0 ? ujobs_guc_poll_interval : LOOK_AGAIN_MS);
+	ujobs_sink_connection_report(
+		&consumer->looking, psprintf("look at queue \"%s\"", consumer->connection.queue), error);
 	MemoryContextReset(consumer->memory);
 }
 
@@ -189,9 +196,11 @@ allow(UjobsQueueConsumer *consumer, TimestampTz now)
 {
 	if (now >= consumer->look_at)
 		measure_capacity(consumer, now);
-	ujobs_connection_allow(consumer->connection.thread, (int) Min(Max(consumer->capacity, 0), TAKE_MOST));
+	ujobs_connection_allow(consumer->connection.thread,
+						   (int) Min(Max(consumer->capacity, 0), TAKE_MOST));
 	if (consumer->taken || consumer->capacity <= 0)
-		consumer->look_at = Min(consumer->look_at, TimestampTzPlusMilliseconds(consumer->looked_at, LOOK_AGAIN_MS));
+		consumer->look_at = Min(consumer->look_at,
+								TimestampTzPlusMilliseconds(consumer->looked_at, LOOK_AGAIN_MS));
 }
 
 /* ---- one run ---- */

@@ -147,7 +147,8 @@ start_process(Oid database)
 	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	(void) ujobs_engine_area();
 	ujobs_in_flight_clear();
-	loop_memory = AllocSetContextCreate(TopMemoryContext, "ujobs relay loop", ALLOCSET_DEFAULT_SIZES);
+	loop_memory = AllocSetContextCreate(TopMemoryContext, "ujobs relay loop",
+										ALLOCSET_DEFAULT_SIZES);
 }
 
 /* ---- what is defined ---- */
@@ -190,7 +191,8 @@ read_definitions(void *arg)
 	for (int i = 0; i < defined->n_sinks; i++)
 	{
 		if (find_endpoint(defined->sinks[i].id) == NULL)
-			defined->made[i] = ujobs_sink_connection_make_sink(&defined->sinks[i], defined->store_id);
+			defined->made[i] = ujobs_sink_connection_make_sink(&defined->sinks[i],
+															   defined->store_id);
 	}
 }
 
@@ -219,7 +221,8 @@ is_consumed(const Endpoint *endpoint, const char *queue, const Definitions *defi
 	{
 		const UjobsConsumer *consumer = &defined->consumers[i];
 
-		if (consumer->enabled && consumer->sink_id == endpoint->sink->id && strcmp(consumer->queue, queue) == 0)
+		if (consumer->enabled && consumer->sink_id == endpoint->sink->id &&
+			strcmp(consumer->queue, queue) == 0)
 			return true;
 	}
 	return false;
@@ -234,7 +237,8 @@ close_consumers(Endpoint *endpoint, const Definitions *defined)
 	{
 		UjobsQueueConsumer *consumer = lfirst(lc);
 
-		if (!endpoint->closing && is_consumed(endpoint, ujobs_queue_consumer_queue(consumer), defined))
+		if (!endpoint->closing &&
+			is_consumed(endpoint, ujobs_queue_consumer_queue(consumer), defined))
 			continue;
 		ujobs_queue_consumer_close(consumer);
 		endpoint->consumers = foreach_delete_current(endpoint->consumers, lc);
@@ -264,7 +268,8 @@ open_consumers(const Definitions *defined)
 
 		if (endpoint == NULL || endpoint->closing || has_consumer(endpoint, consumer->queue))
 			continue;
-		endpoint->consumers = lappend(endpoint->consumers, ujobs_queue_consumer_open(endpoint->sink, consumer->queue));
+		endpoint->consumers = lappend(endpoint->consumers,
+									  ujobs_queue_consumer_open(endpoint->sink, consumer->queue));
 	}
 }
 

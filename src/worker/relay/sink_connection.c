@@ -37,7 +37,8 @@ ujobs_sink_connection_wake_pipe(void)
 UjobsRelaySink *
 ujobs_sink_connection_make_sink(const UjobsSink *row, const char *store_id)
 {
-	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "ujobs sink", ALLOCSET_SMALL_SIZES);
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext, "ujobs sink",
+												 ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(memory);
 	UjobsRelaySink *sink = palloc0(sizeof(UjobsRelaySink));
 	UjobsSinkFacts facts = {
@@ -88,7 +89,8 @@ write_report(void *arg)
 {
 	Report	   *report = arg;
 
-	ujobs_sink_set_status(report->connection->sink->id, report->error, GetCurrentTimestamp(), report->connection->connect_at);
+	ujobs_sink_set_status(report->connection->sink->id, report->error, GetCurrentTimestamp(),
+						  report->connection->connect_at);
 }
 
 static bool
@@ -99,7 +101,9 @@ write_status(const UjobsSinkConnection *connection, const char *text)
 	ErrorData  *error = ujobs_worker_try(write_report, &report);
 	bool		written = error == NULL;
 
-	ujobs_sink_connection_report(&status->report, psprintf("record the state of sink \"%s\"", connection->sink->name), error);
+	ujobs_sink_connection_report(
+		&status->report, psprintf("record the state of sink \"%s\"", connection->sink->name),
+		error);
 	if (!written)
 		status->write_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WRITE_AGAIN_MS);
 	return written;
@@ -214,7 +218,8 @@ start_connection(UjobsSinkConnection *connection, TimestampTz now)
 	{
 		connection->thread = ujobs_connection_start(&plan);
 		if (connection->thread == NULL)
-			snprintf(error.text, sizeof(error.text), "could not start a thread: %s", strerror(errno));
+			snprintf(error.text, sizeof(error.text), "could not start a thread: %s",
+					 strerror(errno));
 	}
 	if (connection->thread == NULL)
 		note_break(connection, now, error.text);

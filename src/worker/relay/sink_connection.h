@@ -75,7 +75,8 @@ extern UjobsRelaySink *ujobs_sink_connection_make_sink(const UjobsSink *row, con
 extern bool ujobs_sink_connection_keep(UjobsSinkConnection *connection, TimestampTz now);
 
 /* Ends the thread as broken, though it has not said so. */
-extern void ujobs_sink_connection_drop(UjobsSinkConnection *connection, TimestampTz now, const char *text);
+extern void ujobs_sink_connection_drop(UjobsSinkConnection *connection, TimestampTz now,
+									   const char *text);
 
 /* An answer shows that it works. */
 extern void ujobs_sink_connection_works(UjobsSinkConnection *connection);
