@@ -266,7 +266,7 @@ begin
                    sum(l.suspended) as suspended, min(l.oldest_due) as oldest_due
               from unnest(lanes) l
              group by 1),
-        inside as (  -- rows that an executor runs are counted in the lanes as if they waited
+        running as (  -- rows that an executor runs are counted in the lanes as if they waited
             select j.queue,
                    count(*) filter (where j.state = 'p' and j.due_at <= clock) as due,
                    count(*) filter (where j.state = 'p' and j.due_at > clock) as later,
@@ -282,10 +282,10 @@ begin
             union select q.name from ujobs_internal.queue q
             union select d.queue from ujobs_internal.definition d where d.dropped_at is null)
         select n.queue::text,
-               greatest(coalesce(l.due, 0) - coalesce(i.due, 0), 0)::bigint,
-               greatest(coalesce(l.later, 0) - coalesce(i.later, 0), 0)::bigint,
-               (coalesce(l.leased, 0) + coalesce(i.due + i.later + i.suspended, 0))::bigint,
-               greatest(coalesce(l.suspended, 0) - coalesce(i.suspended, 0), 0)::bigint,
+               greatest(coalesce(l.due, 0) - coalesce(r.due, 0), 0)::bigint,
+               greatest(coalesce(l.later, 0) - coalesce(r.later, 0), 0)::bigint,
+               (coalesce(l.leased, 0) + coalesce(r.due + r.later + r.suspended, 0))::bigint,
+               greatest(coalesce(l.suspended, 0) - coalesce(r.suspended, 0), 0)::bigint,
                coalesce(g.dead, 0),
                l.oldest_due,
                coalesce(q.paused, false),
@@ -296,7 +296,7 @@ begin
                coalesce(q.driver, 'pg')
           from name n
           left join lane l on l.queue = n.queue
-          left join inside i on i.queue = n.queue
+          left join running r on r.queue = n.queue
           left join gone g on g.queue = n.queue
           left join ujobs_internal.queue q on q.name = n.queue
          order by n.queue collate "C";
@@ -320,6 +320,7 @@ end;
 comment on function ujobs.stats() is
 'Counts of each queue, for everybody: ready, delayed, running, suspended, dead, and for how many milliseconds the oldest ready job has waited (NULL: none is ready).
 Cheap at any depth: jobs that executors run and oldest_ready_ms are exact; the other counts are exact while a lane (one definition, queue and priority) holds at most 20000 jobs and all lanes together 100000, and there are at most 20000 dead letters. What is deeper is estimated from a sample of at most 1000 pages of its table.
+Errors: none of its own.
 Example: SELECT * FROM ujobs.stats();';
 
 create function ujobs.metrics(out name text, out kind text, out help text, out labels jsonb, out value float8)
@@ -395,6 +396,7 @@ comment on function ujobs.metrics() is
 'Measurements of this database, one row a sample: name, kind (gauge, counter or histogram), help, labels as a JSON object, value; for everybody.
 Gauges are the counts of ujobs.stats. Counters and histograms grow from 0 when the server starts: ujobs_jobs_total by queue and outcome (done, retry, dead, cancelled), ujobs_job_wait_seconds and ujobs_job_run_seconds by queue, as samples _bucket (label le, cumulative), _sum and _count. The first 64 queues are told apart, all others are queue "(other)". What a prepared transaction did is not counted.
 By sink: ujobs_outbox_pending, ujobs_outbox_parked, ujobs_outbox_oldest_seconds, ujobs_sink_up, and the counter ujobs_outbox_published_total, which a restart keeps; exact up to 20000 messages of a sink, sampled beyond.
+Errors: none of its own.
 Example: SELECT name, labels, value FROM ujobs.metrics();';
 
 create function ujobs.prometheus() returns text
@@ -427,6 +429,7 @@ begin atomic
 end;
 comment on function ujobs.prometheus() is
 'ujobs.metrics() in the Prometheus text format (version 0.0.4).
+Errors: none of its own.
 Example: psql -XAtc "SELECT ujobs.prometheus()" > ujobs.prom';
 
 -- JSON ---------------------------------------------------------------------
@@ -458,12 +461,13 @@ begin atomic
 end;
 comment on function ujobs.inspect_queues() is
 'All queues as one object: {driver, queues: [{queue, ready, delayed, running, suspended, dead, oldestReadyMs, paused}], totals, oldestReadyMs}; for everybody. Counts as in ujobs.stats. A queue whose jobs go to a broker has its driver too.
+Errors: none of its own.
 Example: SELECT jsonb_pretty(ujobs.inspect_queues());';
 
 create function ujobs.inspect_job(id bigint) returns jsonb
     language c volatile strict parallel unsafe as 'MODULE_PATHNAME', 'ujobs_sql_inspect_job';
 comment on function ujobs.inspect_job(bigint) is
-'The trace of a job, live or finished: {id, name, queue, state, attempt, maxAttempts, idempotencyKey, runId, runAt, createdAt, finishedAt, lastError, tenantId, traceparent, enqueuedBy, result, steps, retryDelaysMs}. steps is an array in the order of the steps: {name, status, startedAt, completedAt, wakeAt, durationMs, attempts, error, output}; where the outputs of all of them would be more than 64 MB, they and the errors are null here and stand in ujobs.steps alone. NULL when there is no such job, it is past its retention, or you may not see it; members of pg_monitor see lastError, result, idempotencyKey and the error and output of steps as null. retryDelaysMs is the schedule of its definition without jitter.
+'The trace of a job, live or finished: {id, name, queue, state, attempt, maxAttempts, idempotencyKey, runId, runAt, createdAt, finishedAt, lastError, tenantId, traceparent, enqueuedBy, result, steps, retryDelaysMs}. steps is an array in the order of the steps: {name, status, startedAt, completedAt, wakeAt, durationMs, attempts, error, output}; where the outputs of all of them would be more than 64 MB, they and the errors are null here and are shown by ujobs.steps alone. NULL when there is no such job, it is past its retention, or you may not see it; members of pg_monitor see lastError, result, idempotencyKey and the error and output of steps as null. retryDelaysMs is the schedule of its definition without jitter.
 Example: SELECT jsonb_pretty(ujobs.inspect_job(42));';
 
 create function ujobs.inspect_dead_letters(max int default 100) returns jsonb
@@ -487,10 +491,12 @@ create function ujobs.why(id bigint) returns jsonb
     language c volatile strict parallel unsafe as 'MODULE_PATHNAME', 'ujobs_sql_why';
 comment on function ujobs.why(bigint) is
 'Why a job is in its state: {state, reason, blockedBy}. reason is a sentence; blockedBy names what would have to change first (a queue, a definition, a setting, the engine) or is null. NULL when there is no such job or you may not see it.
+Errors: none of its own.
 Example: SELECT ujobs.why(42) ->> ''reason'';';
 
 create function ujobs.statements(out name text, out sql text) returns setof record
     language c stable parallel restricted as 'MODULE_PATHNAME', 'ujobs_sql_statements';
 comment on function ujobs.statements() is
-'Every statement that the engine runs, by name, verbatim; the name stands in a comment in front, so that pg_stat_statements shows it. Statements on ujobs_internal.job_history that look for or write one row are run against the partition (job_history_0 to job_history_31) instead.
+'Every statement that the engine runs, by name, verbatim; the name is in a comment in front, so that pg_stat_statements shows it. Statements on ujobs_internal.job_history that look for or write one row are run against the partition (job_history_0 to job_history_31) instead.
+Errors: none of its own.
 Example: SELECT sql FROM ujobs.statements() WHERE name = ''job_fetch'';';

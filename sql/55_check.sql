@@ -229,4 +229,5 @@ begin atomic
 end;
 comment on function ujobs.check() is
 'Every invariant of the store that does not hold: the rule''s name and the facts. No rows means healthy. Reads the tables in full. Write ujobs.check(): CHECK alone is a keyword.
+Errors: none of its own.
 Example: SELECT * FROM ujobs.check();';

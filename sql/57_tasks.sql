@@ -175,4 +175,5 @@ begin atomic
 end;
 comment on function ujobs.inspect_manifest() is
 'Everything defined here that you may see: {jobs: [as ujobs.describe_job], tasks: [as ujobs.describe_task, and nextRun]}, sorted by name in code-point order, the same bytes as long as nothing changes but nextRun. The jobs that call an enqueue_fn belong to their tasks and are not listed.
+Errors: none of its own.
 Example: SELECT ujobs.inspect_manifest();';

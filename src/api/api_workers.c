@@ -60,7 +60,7 @@ check_database(void)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("database \"%s\" may have no engine", get_database_name(MyDatabaseId)),
 				 errdetail("The setting ujobs.databases does not name it."),
-				 errhint("Add it to ujobs.databases and reload; a name with capitals stands there in double quotes.")));
+				 errhint("Add it to ujobs.databases and reload; a name with capitals is written there in double quotes.")));
 }
 
 /* The role that accepts a restored store is told what begins with it. */

@@ -60,7 +60,7 @@
 				"a function that works only inside a running job was called outside one", \
 				"Call it from a job's handler.") \
 	UJOBS_ERROR(STEP_NOT_DURABLE, "016", "X_STEP_NOT_DURABLE", true, \
-				"a step stands where it could not be committed", \
+				"a step is called where it could not be committed", \
 				"Call steps at the top level of a PL/pgSQL procedure, outside EXCEPTION blocks and functions.") \
 	UJOBS_ERROR(JOB_NOT_CANCELLABLE, "017", "X_JOB_NOT_CANCELLABLE", false, \
 				"the job's state does not allow the operation", \

@@ -219,7 +219,7 @@ refuse_value(const Field *field, Piece piece, UjobsCronError *error)
 	if (is_word(piece, "l"))
 		return refuse(
 			error,
-			"L stands alone, or as L-3 for days before the last, in day-of-month; in day-of-week it follows a day, as in 5L.",
+			"L is written alone, or as L-3 for days before the last, in day-of-month; in day-of-week it follows a day, as in 5L.",
 			"%s field: \"L\" is not supported here", field->name);
 	if (first == '$')
 		hint = "The last day of the month, pg_cron's $ is written L.";

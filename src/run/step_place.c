@@ -28,7 +28,7 @@ static const struct
 		"Make the handler a PL/pgSQL procedure, and define the job again."
 	},
 	[UJOBS_PLACE_EXCEPTION] = {
-		"It stands inside a BEGIN ... EXCEPTION block, whose subtransaction cannot be committed.",
+		"It is inside a BEGIN ... EXCEPTION block, whose subtransaction cannot be committed.",
 		"Move the step out of the block; inside step_begin and step_end an EXCEPTION block may stand around statements."
 	},
 	[UJOBS_PLACE_EXECUTE] = {

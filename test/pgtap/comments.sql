@@ -1,6 +1,6 @@
 -- Every public thing explains itself: \df+ and \d+ are the reference a user has at hand.
 begin;
-select plan(4);
+select plan(5);
 
 select is_empty($$
 	select p.oid::regprocedure::text
@@ -19,6 +19,14 @@ select is_empty($$
 	   and obj_description(p.oid, 'pg_proc') !~* 'example'
 	 order by 1
 $$, 'every function that takes arguments has an example in its comment');
+
+select is_empty($$
+	select p.oid::regprocedure::text
+	  from pg_proc p
+	 where p.pronamespace = 'ujobs'::regnamespace
+	   and obj_description(p.oid, 'pg_proc') !~* 'error'
+	 order by 1
+$$, 'every function''s comment says which errors it raises');
 
 select is_empty($$
 	select c.oid::regclass::text
