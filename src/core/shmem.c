@@ -43,6 +43,7 @@ control_init(UjobsControl *c, LWLockPadded *locks)
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
 	{
 		SpinLockInit(&c->slot[i].mutex);
+		pg_atomic_init_u64(&c->slot[i].interrupted_at, 0);
 		pg_atomic_init_u64(&c->slot[i].memory, 0);
 	}
 }

@@ -67,10 +67,12 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) UjobsSlot
 	int64		job_id;			/* running now, 0 = none */
 	int64		cancel_id;		/* a SIGINT for this job is being sent */
 	bool		cancel_sent;	/* it was: the executor waits for this before its next job */
+	bool		evicted;		/* its process was ended because its job ignored an interrupt */
 	int32		definition_id;
 	int32		attempt;
 	TimestampTz job_started;
 	TimestampTz since;			/* state as of */
+	pg_atomic_uint64 interrupted_at;	/* when its job was told to end, 0 = it was not */
 	pg_atomic_uint64 memory;	/* bytes allocated, 0 = not told yet */
 } UjobsSlot;
 

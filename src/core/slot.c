@@ -68,11 +68,12 @@ assign(UjobsSlot *slot, Oid database, Oid role, TimestampTz now)
 	slot->taken = slot->jobs_done = slot->work_us = 0;
 	slot->committing = false;
 	slot->job_id = slot->cancel_id = 0;
-	slot->cancel_sent = false;
+	slot->cancel_sent = slot->evicted = false;
 	if (!is_kept(slot, now))
 		slot->heir_until = 0;	/* an heir's claim is kept until it is alive: its process may have to be tried again */
 	slot->since = now;
 	SpinLockRelease(&slot->mutex);
+	pg_atomic_write_u64(&slot->interrupted_at, 0);
 	pg_atomic_write_u64(&slot->memory, 0);
 	return generation;
 }
@@ -337,6 +338,7 @@ ujobs_slot_begin_job(int index, const UjobsTicket *ticket, int32 attempt, Timest
 	slot->job_id = ticket->id;
 	slot->cancel_id = 0;
 	slot->cancel_sent = false;
+	pg_atomic_write_u64(&slot->interrupted_at, 0);
 	/* Such a ticket is taken alone, so it is the last one that was. */
 	if (area != NULL)
 		area->ring[index][(slot->head - 1) % UJOBS_RING_SIZE].begun = at;
@@ -374,6 +376,7 @@ ujobs_slot_end_job(int index)
 		slot->work_us += Max(now - slot->job_started, 0);	/* its time counts all the same */
 	slot->job_id = 0;
 	slot->committing = false;
+	pg_atomic_write_u64(&slot->interrupted_at, 0);
 	SpinLockRelease(&slot->mutex);
 	if (cancelled)
 		await_signal(slot);
@@ -389,6 +392,7 @@ bool
 ujobs_slot_cancel(int index, uint32 generation, int64 job_id)
 {
 	UjobsSlot  *slot = slot_at(index);
+	TimestampTz now = GetCurrentTimestamp();
 	pid_t		pid = 0;
 
 	SpinLockAcquire(&slot->mutex);
@@ -398,6 +402,8 @@ ujobs_slot_cancel(int index, uint32 generation, int64 job_id)
 	{
 		slot->cancel_id = job_id;
 		slot->cancel_sent = false;
+		if (pg_atomic_read_u64(&slot->interrupted_at) == 0)
+			pg_atomic_write_u64(&slot->interrupted_at, now);
 	}
 	SpinLockRelease(&slot->mutex);
 	if (pid == 0)
@@ -407,6 +413,52 @@ ujobs_slot_cancel(int index, uint32 generation, int64 job_id)
 	slot->cancel_sent = true;
 	SpinLockRelease(&slot->mutex);
 	return true;
+}
+
+void
+ujobs_slot_note_timeout(int index)
+{
+	UjobsSlot  *slot = slot_at(index);
+
+	if (pg_atomic_read_u64(&slot->interrupted_at) == 0)
+		pg_atomic_write_u64(&slot->interrupted_at, GetCurrentTimestamp());
+}
+
+TimestampTz
+ujobs_slot_interrupted_at(int index)
+{
+	return (TimestampTz) pg_atomic_read_u64(&slot_at(index)->interrupted_at);
+}
+
+int64
+ujobs_slot_evict(int index, uint32 generation, TimestampTz interrupted_before)
+{
+	UjobsSlot  *slot = slot_at(index);
+	pid_t		pid = 0;
+	int64		job_id = 0;
+
+	SpinLockAcquire(&slot->mutex);
+	if (is_of(slot, generation) && slot->job_id != 0 && !slot->committing && !slot->evicted &&
+		pg_atomic_read_u64(&slot->interrupted_at) != 0 &&
+		ujobs_slot_interrupted_at(index) < interrupted_before)
+	{
+		slot->evicted = true;
+		pid = slot->pid;
+		job_id = slot->job_id;
+	}
+	SpinLockRelease(&slot->mutex);
+	if (pid != 0)
+		kill(pid, SIGTERM);
+	return job_id;
+}
+
+bool
+ujobs_slot_was_evicted(int index)
+{
+	UjobsSlot	slot;
+
+	ujobs_slot_copy(index, &slot);
+	return slot.evicted;
 }
 
 void

@@ -76,6 +76,21 @@ extern bool ujobs_slot_end_job(int index);
 /* Dispatcher: interrupt this job if it is the one running there. */
 extern bool ujobs_slot_cancel(int index, uint32 generation, int64 job_id);
 
+/* Executor, also from a signal handler: the job at hand was told to end, its time being over. */
+extern void ujobs_slot_note_timeout(int index);
+
+/* When the job running there was first told to end, by a timeout or a cancel; 0: it was not. */
+extern TimestampTz ujobs_slot_interrupted_at(int index);
+
+/*
+ * Dispatcher: SIGTERM to an executor whose job was told to end before that
+ * instant and goes on; once.  The job's id, or 0: none was sent.
+ */
+extern int64 ujobs_slot_evict(int index, uint32 generation, TimestampTz interrupted_before);
+
+/* Executor: was that why it ends? */
+extern bool ujobs_slot_was_evicted(int index);
+
 /* Dispatcher: when to be told: at so few tickets left, or after every job. */
 extern void ujobs_slot_set_wakeup(int index, uint32 generation, uint32 low_water, bool notify);
 

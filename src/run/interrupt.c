@@ -26,6 +26,7 @@ typedef struct Clock
 static Clock job_clock;
 static Clock step_clock;
 static bool has_clocks = false;
+static void (*passed_hook)(void) = NULL;
 static volatile sig_atomic_t cancelled = false;
 static volatile sig_atomic_t signalled = false;
 
@@ -36,6 +37,7 @@ interrupt(Clock *clock)
 	InterruptPending = true;
 	QueryCancelPending = true;
 	SetLatch(MyLatch);
+	passed_hook();
 }
 
 static void
@@ -51,8 +53,9 @@ on_step_timeout(void)
 }
 
 void
-ujobs_interrupt_init(void)
+ujobs_interrupt_init(void (*on_passed)(void))
 {
+	passed_hook = on_passed;
 	job_clock.id = RegisterTimeout(USER_TIMEOUT, on_job_timeout);
 	step_clock.id = RegisterTimeout(USER_TIMEOUT, on_step_timeout);
 	has_clocks = true;

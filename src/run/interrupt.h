@@ -10,8 +10,11 @@
 
 #include "postgres.h"
 
-/* An executor, once: clocks run in its process.  In drain none does. */
-extern void ujobs_interrupt_init(void);
+/*
+ * An executor, once: clocks run in its process.  In drain none does.
+ * on_passed is called in a signal handler when one has run out.
+ */
+extern void ujobs_interrupt_init(void (*on_passed)(void));
 
 /* An attempt begins: nothing has happened yet. */
 extern void ujobs_interrupt_reset(void);

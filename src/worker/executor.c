@@ -84,6 +84,14 @@ on_terminate(SIGNAL_ARGS)
 	die(postgres_signal_arg);
 }
 
+/* In a signal handler.  The dispatcher ends this process if the job goes on. */
+static void
+on_timeout(void)
+{
+	ujobs_slot_note_timeout(executor.slot);
+	ujobs_wakeup_dispatcher();
+}
+
 /* ---- settling what failed ---- */
 
 static void
@@ -414,28 +422,41 @@ run_next(void)
 /* ---- birth, loop, death ---- */
 
 /*
- * A job that ended the process by a fatal error of its own failed; one that
- * was interrupted by SIGTERM is given back, which is doing nothing.
+ * A job that ended the process by a fatal error of its own failed, and so did
+ * one that went on after its timeout; what cancelled a job has written its row.
+ * One that was interrupted by SIGTERM is given back, which is doing nothing.
  */
 static void
 at_exit_record(int code, Datum arg)
 {
 	const UjobsJob *job = executor.job;
+	bool		evicted = ujobs_slot_was_evicted(executor.slot);
+	ErrorData  *error;
 
 	executor.job = NULL;
-	if (job == NULL || got_terminate || code == 0)
+	if (job == NULL || code == 0 || (got_terminate && !evicted) ||
+		ujobs_slot_end_job(executor.slot))
 		return;
 	AbortOutOfAnyTransaction();
 	MemoryContextSwitchTo(executor.run);
-	record_failure(job, ujobs_settle_make_error(ERRCODE_ADMIN_SHUTDOWN,
-												"the executor ended with a fatal error while it ran this job"));
+	if (ujobs_interrupt_timed_out())
+		error = ujobs_interrupt_timeout_error();
+	else
+		error =
+			ujobs_settle_make_error(ERRCODE_ADMIN_SHUTDOWN,
+									"the executor ended with a fatal error while it ran this job");
+	if (evicted)
+		error->detail = psprintf("%s It went on after it was interrupted, so its process was ended.",
+								 error->detail != NULL ? error->detail : "");
+	record_failure(job, error);
 }
 
 /* Registered first, so it runs last, and whatever the other one does. */
 static void
 at_exit_free(int code, Datum arg)
 {
-	ujobs_slot_free(executor.slot, executor.generation, code != 0);
+	ujobs_slot_free(executor.slot, executor.generation,
+					code != 0 && !ujobs_slot_was_evicted(executor.slot));
 	ujobs_wakeup_dispatcher();
 }
 
@@ -505,7 +526,7 @@ start_process(int slot, const UjobsExecutorSpec *spec)
 	executor.run = AllocSetContextCreate(TopMemoryContext, "ujobs run", ALLOCSET_DEFAULT_SIZES);
 	executor.job_memory = AllocSetContextCreate(TopMemoryContext, "ujobs handler",
 												ALLOCSET_DEFAULT_SIZES);
-	ujobs_interrupt_init();
+	ujobs_interrupt_init(on_timeout);
 	before_shmem_exit(at_exit_record, (Datum) 0);
 	ujobs_wakeup_dispatcher();
 }

@@ -89,6 +89,7 @@ ujobs_assign_look_at_executors(TimestampTz now)
 		ujobs_routing_take_back(&returns, now);
 	}
 	ujobs_executor_retry_cancels();
+	ujobs_executor_evict(now);
 }
 
 bool

@@ -23,6 +23,7 @@
 #define FIRST_GUESS_US 200		/* of a job's time */
 #define SLOW_COMMIT_US 100000
 #define RETRY_CANCEL_US 10000
+#define EVICT_US (INT64CONST(5) * USECS_PER_SEC)	/* a job may go on for so long after an interrupt */
 #define START_PATIENCE_US (INT64CONST(5) * USECS_PER_SEC)
 
 static UjobsArea *area;
@@ -266,6 +267,22 @@ ujobs_executor_retry_cancels(void)
 		(void) cancel_in_slot(ids[i]);
 	any_cancelled = n > 0;
 	pfree(ids);
+}
+
+void
+ujobs_executor_evict(TimestampTz now)
+{
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		int64		id = 0;
+
+		if (executors[i].used && ujobs_slot_interrupted_at(i) != 0)
+			id = ujobs_slot_evict(i, executors[i].generation, now - EVICT_US);
+		if (id != 0)
+			ereport(LOG, (errmsg("ending the executor of job " INT64_FORMAT
+								 ", which went on after a timeout or a cancel",
+								 id)));
+	}
 }
 
 /* ---- what executors did ---- */
@@ -572,6 +589,8 @@ ujobs_executor_next(TimestampTz now)
 	{
 		if (executors[i].used && ujobs_executor_load(&executors[i]) > 1)
 			next = Min(next, Max(executors[i].synced + UJOBS_SLOW_US, now + 1000));
+		if (executors[i].used && ujobs_slot_interrupted_at(i) != 0)
+			next = Min(next, Max(ujobs_slot_interrupted_at(i) + EVICT_US, now + EVICT_US / 10));
 	}
 	return next;
 }

@@ -100,6 +100,9 @@ extern bool ujobs_executor_is_slow(int index, TimestampTz now);
 extern void ujobs_executor_cancel(int64 id);
 extern void ujobs_executor_retry_cancels(void);
 
+/* Ends the process of each executor whose job goes on long after a timeout or a cancel. */
+extern void ujobs_executor_evict(TimestampTz now);
+
 /* Limits changed: all units of all executors, counted from their tickets. */
 extern void ujobs_executor_recount(void);
 
