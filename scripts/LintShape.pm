@@ -109,6 +109,7 @@ my %seam = (
 	'src/core/leader.c' => 'the one lock that the lock manager holds',
 	'src/core/session_stats.c' => 'what a process reports about itself',
 	'src/core/waited_for.c' => 'a protocol of its own between two processes',
+	'src/model/effort.c' => 'a count that schema, pattern and scheduler share',
 	'src/model/traceparent.c' => 'a format of its own',
 	'src/sink/magic.c' => 'the only file of a module that includes headers of the server',
 );

@@ -51,6 +51,17 @@ $$Removes a task. Jobs that it enqueued stay; those that would still call its en
 Errors: 42704 no such task; 42501 you are not a member of its owner; 22004 name is NULL.
 Example: SELECT ujobs.drop_task('nightly');$$;
 
+create function ujobs.set_task_owner(name text, role name)
+returns void
+language c volatile parallel unsafe
+as 'MODULE_PATHNAME', 'ujobs_sql_set_task_owner';
+
+comment on function ujobs.set_task_owner is
+$$Gives a task another owner, as whom it enqueues and its enqueue_fn runs from then on. Mends a task whose owner is gone.
+You must be a superuser or a member of both roles.
+Errors: 42704 no such task or role; 22004 an argument is NULL; 42501 you are not a member of both; 55000 the role cannot log in (with enqueue_fn, servers before 17).
+Example: SELECT ujobs.set_task_owner('nightly', 'app_jobs');$$;
+
 create function ujobs.pause_task(name text)
 returns void
 language c volatile parallel unsafe
@@ -94,6 +105,13 @@ occurrence: the instant that an enqueue_fn is given; the next one if left out.
 Errors: 42704 no such task; 42501 you are not a member of its owner; UJ003 the enqueue_fn returned something else; UJ025 it does not exist; 22004 name is NULL.
 Example: SELECT ujobs.task_entries('nightly');$$;
 
+-- The same for the functions below, whose callers need no privilege for it; the
+-- second for the job of the task alone.
+create function ujobs_internal.task_entries(name text, occurrence timestamptz) returns jsonb
+    language c volatile parallel unsafe as 'MODULE_PATHNAME', 'ujobs_sql_task_entries';
+create function ujobs_internal.task_entries_in_job(name text, occurrence timestamptz) returns jsonb
+    language c volatile parallel unsafe as 'MODULE_PATHNAME', 'ujobs_sql_task_entries_in_job';
+
 create function ujobs_internal.task_key(task text, occurrence timestamptz, job text, input jsonb) returns text
     language c stable strict parallel unsafe as 'MODULE_PATHNAME', 'ujobs_sql_task_key';
 
@@ -101,7 +119,7 @@ create function ujobs.enqueue_task(name text) returns setof ujobs.enqueue_result
     language sql volatile
 begin atomic
     select e.id, e.run_id, e.deduped
-      from pg_catalog.jsonb_array_elements(ujobs.task_entries(name, ujobs_internal.now())) with ordinality as x (entry, n)
+      from pg_catalog.jsonb_array_elements(ujobs_internal.task_entries(name, ujobs_internal.now())) with ordinality as x (entry, n)
      cross join lateral ujobs.enqueue(x.entry ->> 0, x.entry -> 1) e
      order by x.n;
 end;
@@ -118,7 +136,7 @@ create function ujobs.run_task(input jsonb) returns jsonb
 begin atomic
     select pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('job', x.entry ->> 0, 'id', e.id) order by x.n)
       from pg_catalog.jsonb_array_elements(
-               ujobs.task_entries(input ->> 'task', (input ->> 'occurrence')::timestamptz)) with ordinality as x (entry, n)
+               ujobs_internal.task_entries_in_job(input ->> 'task', (input ->> 'occurrence')::timestamptz)) with ordinality as x (entry, n)
      cross join lateral ujobs.enqueue(
                x.entry ->> 0, x.entry -> 1, run_at => (input ->> 'occurrence')::timestamptz,
                idempotency_key => ujobs_internal.task_key(input ->> 'task', (input ->> 'occurrence')::timestamptz,
@@ -126,10 +144,10 @@ begin atomic
 end;
 
 comment on function ujobs.run_task is
-$$The handler of the jobs "task:<name>": calls the task's enqueue_fn for one occurrence and enqueues what it returns, in the job's transaction. Not meant to be called by hand. Returns [{job, id}], NULL when there was nothing to enqueue.
+$$The handler of the jobs "task:<name>": calls the task's enqueue_fn for one occurrence and enqueues what it returns, in the job's transaction. It can be called by no one else. Returns [{job, id}], NULL when there was nothing to enqueue.
 input: {task, occurrence, epochMs}.
-Errors: those of ujobs.task_entries and ujobs.enqueue, and of the function itself.
-Example: SELECT ujobs.run_task('{"task": "nightly", "occurrence": "2026-03-08T07:00:00.000Z"}');$$;
+Errors: UJ015 outside a job of that task; those of ujobs.task_entries and ujobs.enqueue, and of the function itself.
+Example, as the handler of the job "task:nightly": SELECT ujobs.run_task('{"task": "nightly", "occurrence": "2026-03-08T07:00:00.000Z"}');$$;
 
 -- One round of the scheduler in this session, at this session's clock, beside
 -- any other: for tests and for a look at what a day would bring.

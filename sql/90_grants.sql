@@ -8,10 +8,18 @@ revoke execute on function ujobs.define_job from public;
 revoke execute on function ujobs.define_external_job from public;
 revoke execute on function ujobs.define_command from public;
 revoke execute on function ujobs.drop_job from public;
+revoke execute on function ujobs.set_job_owner from public;
+revoke execute on function ujobs.grant_enqueue from public;
+revoke execute on function ujobs.revoke_enqueue from public;
+revoke execute on function ujobs.grant_work from public;
+revoke execute on function ujobs.revoke_work from public;
 revoke execute on function ujobs.define_task from public;
 revoke execute on function ujobs.drop_task from public;
 revoke execute on function ujobs.pause_task from public;
 revoke execute on function ujobs.resume_task from public;
+revoke execute on function ujobs.set_task_owner from public;
+revoke execute on function ujobs.task_entries from public;
+revoke execute on function ujobs.enqueue_task from public;
 revoke execute on function ujobs.pause_queue from public;
 revoke execute on function ujobs.resume_queue from public;
 revoke execute on function ujobs.set_queue from public;
@@ -32,6 +40,10 @@ revoke execute on function ujobs.stop_workers from public;
 revoke execute on function ujobs.retry_outbox from public;
 revoke execute on function ujobs.skip_outbox from public;
 revoke execute on function ujobs.skip_inbox from public;
+
+-- It reads all rows, for every caller.
+revoke execute on function ujobs.check from public;
+grant execute on function ujobs.check to pg_monitor;
 
 -- For superusers, and roles that are granted them.
 revoke execute on function ujobs.define_sink from public;

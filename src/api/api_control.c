@@ -13,6 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "api/api_inspect.h"
 #include "api/argument.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -33,18 +34,27 @@ PG_FUNCTION_INFO_V1(ujobs_sql_pause_queue);
 PG_FUNCTION_INFO_V1(ujobs_sql_resume_queue);
 PG_FUNCTION_INFO_V1(ujobs_sql_purge);
 
-/* The job, or UJ018; and its definition, whose owner the caller must be. */
+static void
+raise_not_there(int64 id)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+			 errmsg("job " INT64_FORMAT " does not exist", id),
+			 errdetail("It never existed, or its history is past its retention."),
+			 errhint("Check the id; finished jobs are kept as long as their retention says.")));
+}
+
+/*
+ * The job, or UJ018, also for one that the caller may not see; and its
+ * definition, whose owner the caller must be.
+ */
 static const UjobsDefinition *
 locate_for(int64 id, const UjobsIdentity *identity, UjobsWhere *where)
 {
 	const UjobsDefinition *definition;
 
 	if (!ujobs_control_locate(id, where))
-		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
-				 errmsg("job " INT64_FORMAT " does not exist", id),
-				 errdetail("It never existed, or its history is past its retention."),
-				 errhint("Check the id; finished jobs are kept as long as their retention says.")));
+		raise_not_there(id);
 	definition = ujobs_definition_by_id(where->definition_id);
 	if (definition == NULL)
 		ereport(ERROR,
@@ -52,6 +62,9 @@ locate_for(int64 id, const UjobsIdentity *identity, UjobsWhere *where)
 				 errmsg("job " INT64_FORMAT " has no definition", id),
 				 errdetail("Definition %d does not exist.", where->definition_id),
 				 errhint("Run SELECT * FROM ujobs.check() and report what it shows.")));
+	if (ujobs_inspect_access(identity->user, definition->owner, definition->owner_name,
+							 where->enqueued_role) == UJOBS_ACCESS_NONE)
+		raise_not_there(id);
 	if (!ujobs_definition_may_control(definition, identity->user))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

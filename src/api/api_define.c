@@ -17,6 +17,7 @@
 #include "utils/jsonb.h"
 
 #include "api/api_define.h"
+#include "api/api_inspect.h"
 #include "api/argument.h"
 #include "api/define_handler.h"
 #include "api/define_options.h"
@@ -24,6 +25,7 @@
 #include "core/error.h"
 #include "model/schema_check.h"
 #include "model/retry.h"
+#include "run/current.h"
 #include "store/definition_store.h"
 #include "store/job_store.h"
 #include "store/store_identity.h"
@@ -118,10 +120,19 @@ describe(const char *name)
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(out.data));
 }
 
+/* For those who see the definition in ujobs.definitions, and those who use it. */
 Datum
 ujobs_sql_describe_job(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_DATUM(describe(ujobs_argument_required(fcinfo, 0, "name")));
+	char	   *name = ujobs_argument_required(fcinfo, 0, "name");
+	const UjobsDefinition *d = ujobs_define_find(name);
+
+	if (ujobs_inspect_access(GetUserId(), d->owner, d->owner_name, InvalidOid) ==
+			UJOBS_ACCESS_NONE &&
+		!ujobs_definition_may_enqueue(d, GetUserId()) &&
+		!ujobs_definition_may_work(d, GetUserId()))
+		refuse_unknown(name);
+	PG_RETURN_DATUM(describe(name));
 }
 
 /* The waits between the attempts, in ms, jitter off. */
@@ -283,6 +294,20 @@ refuse_in_use(const char *name, int64 live)
 			 errhint("Wait for them, or pass force => true to cancel them.")));
 }
 
+/* A handler that removes its own job's row would take its own completion away. */
+static void
+refuse_own(const char *name, int32 id)
+{
+	const UjobsJob *job = ujobs_current_job();
+
+	if (job != NULL && job->definition_id == id)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(JOB_IN_USE)),
+				 errmsg("job \"%s\" cannot be dropped by its own handler", name),
+				 errdetail("Job " INT64_FORMAT " is running in this session.", job->id),
+				 errhint("Drop it from another session, when the job has ended.")));
+}
+
 static UjobsCancelAll
 cancel_all_of(const char *name, int32 id, int64 retention)
 {
@@ -307,6 +332,7 @@ drop(const char *name, int64 retention, bool force)
 
 	ujobs_identity_enter(&identity);
 	id = ujobs_define_lock_own(&identity, name);
+	refuse_own(name, id);
 	live = ujobs_define_count_live(id);
 	if (live > 0 && !force)
 		refuse_in_use(name, live);

@@ -51,8 +51,8 @@ ujobs_sql_now(PG_FUNCTION_ARGS)
 	PG_RETURN_TIMESTAMPTZ(ujobs_clock_now());
 }
 
-static UjobsAccess
-access_of(Oid role, Oid owner, const char *owner_name, Oid enqueued_role)
+UjobsAccess
+ujobs_inspect_access(Oid role, Oid owner, const char *owner_name, Oid enqueued_role)
 {
 	if (superuser_arg(role))
 		return UJOBS_ACCESS_PAYLOAD;
@@ -79,7 +79,7 @@ ujobs_sql_row_access(PG_FUNCTION_ARGS)
 	const char *name = PG_ARGISNULL(first + 1) ? NULL : NameStr(*PG_GETARG_NAME(first + 1));
 	Oid			enqueued = PG_ARGISNULL(first + 2) ? InvalidOid : PG_GETARG_OID(first + 2);
 
-	PG_RETURN_INT32(access_of(role, owner, name, enqueued));
+	PG_RETURN_INT32(ujobs_inspect_access(role, owner, name, enqueued));
 }
 
 /* job_state(state "char", due_at timestamptz, id bigint) */

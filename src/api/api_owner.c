@@ -12,6 +12,7 @@
 #include "utils/builtins.h"
 
 #include "api/api_define.h"
+#include "api/api_owner.h"
 #include "api/argument.h"
 #include "api/define_handler.h"
 #include "core/clock.h"
@@ -33,21 +34,29 @@ role_argument(FunctionCallInfo fcinfo)
 	return pstrdup(NameStr(*PG_GETARG_NAME(1)));
 }
 
+Oid
+ujobs_owner_new(Oid user, const char *role_name, const char *what)
+{
+	Oid			role = get_role_oid(role_name, false);
+
+	if (!ujobs_compat_may_become(user, role))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be member of role \"%s\" to make it the owner of a %s", role_name, what),
+				 errhint("Ask a superuser, or a role that is a member of both owners, to do this.")));
+	return role;
+}
+
 Datum
 ujobs_sql_set_job_owner(PG_FUNCTION_ARGS)
 {
 	char	   *name = ujobs_argument_required(fcinfo, 0, "name");
 	char	   *role_name = role_argument(fcinfo);
 	const UjobsDefinition *d = ujobs_define_find_own(name);
-	Oid			role = get_role_oid(role_name, false);
+	Oid			role = ujobs_owner_new(GetUserId(), role_name, "job");
 	int32		id;
 	UjobsIdentity identity;
 
-	if (!ujobs_compat_may_become(GetUserId(), role))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be member of role \"%s\" to make it the owner of a job", role_name),
-				 errhint("Ask a superuser, or a role that is a member of both owners, to do this.")));
 	ujobs_define_handler_check_login(role, d->kind);
 	ujobs_identity_enter(&identity);
 	id = ujobs_define_lock_own(&identity, name);

@@ -18,12 +18,15 @@
 
 #include "api/api_cron.h"
 #include "api/api_define.h"
+#include "api/api_inspect.h"
+#include "api/api_owner.h"
 #include "api/argument.h"
 #include "api/define_handler.h"
 #include "api/task_function.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "model/retry.h"
+#include "run/current.h"
 #include "run/fire.h"
 #include "run/rule.h"
 #include "run/timetable.h"
@@ -35,8 +38,10 @@ PG_FUNCTION_INFO_V1(ujobs_sql_define_task);
 PG_FUNCTION_INFO_V1(ujobs_sql_drop_task);
 PG_FUNCTION_INFO_V1(ujobs_sql_pause_task);
 PG_FUNCTION_INFO_V1(ujobs_sql_resume_task);
+PG_FUNCTION_INFO_V1(ujobs_sql_set_task_owner);
 PG_FUNCTION_INFO_V1(ujobs_sql_describe_task);
 PG_FUNCTION_INFO_V1(ujobs_sql_task_entries);
+PG_FUNCTION_INFO_V1(ujobs_sql_task_entries_in_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_task_key);
 PG_FUNCTION_INFO_V1(ujobs_sql_next_run);
 PG_FUNCTION_INFO_V1(ujobs_sql_fire_due_tasks);
@@ -189,6 +194,14 @@ refuse_unknown(const char *name)
 			 errhint("Define it with ujobs.define_task, or correct the name.")));
 }
 
+/* A task that may not be seen is as one that is not there. */
+static void
+see_required(const UjobsTask *task, Oid role)
+{
+	if (ujobs_inspect_access(role, task->owner, task->owner_name, InvalidOid) == UJOBS_ACCESS_NONE)
+		refuse_unknown(task->name);
+}
+
 static void
 own_required(const UjobsTask *task, Oid role)
 {
@@ -330,6 +343,7 @@ describe(const char *name)
 	StringInfoData out;
 
 	find_required(name, &task);
+	see_required(&task, GetUserId());
 	initStringInfo(&out);
 	appendStringInfoString(&out, "{\"kind\":\"task\",");
 	append_member(&out, "name", task.name);
@@ -374,6 +388,7 @@ lock_own(UjobsIdentity *identity, const char *name, UjobsTask *task)
 {
 	if (!ujobs_task_lock(identity, name, task))
 		refuse_unknown(name);
+	see_required(task, identity->user);
 	own_required(task, identity->user);
 }
 
@@ -390,6 +405,33 @@ ujobs_sql_drop_task(PG_FUNCTION_ARGS)
 	ujobs_identity_leave(&identity);
 	if (task.enqueue_fn != NULL)
 		ujobs_define_drop_forced(ujobs_task_job_name(name));
+	ujobs_task_note_changed();
+	PG_RETURN_VOID();
+}
+
+Datum
+ujobs_sql_set_task_owner(PG_FUNCTION_ARGS)
+{
+	char	   *name = ujobs_argument_required(fcinfo, 0, "name");
+	UjobsIdentity identity;
+	UjobsDraft	job;
+	UjobsTask	task;
+	Oid			role;
+	char	   *role_name;
+
+	ujobs_argument_check_null(fcinfo, 1, "role");
+	role_name = pstrdup(NameStr(*PG_GETARG_NAME(1)));
+	ujobs_identity_enter(&identity);
+	lock_own(&identity, name, &task);
+	role = ujobs_owner_new(identity.user, role_name, "task");
+	if (task.enqueue_fn != NULL)
+		ujobs_define_handler_check_login(role, UJOBS_KIND_ATOMIC);
+	ujobs_task_set_owner(task.id, role, role_name);
+	if (task.enqueue_fn != NULL &&
+		ujobs_define_lock(&identity, ujobs_task_job_name(name), &job))
+		ujobs_define_set_owner(job.id, role, role_name);
+	ujobs_identity_leave(&identity);
+	ujobs_definition_invalidate();
 	ujobs_task_note_changed();
 	PG_RETURN_VOID();
 }
@@ -439,8 +481,8 @@ next_run(const UjobsTask *task, TimestampTz after)
 	return ujobs_cron_timestamp(next);
 }
 
-Datum
-ujobs_sql_task_entries(PG_FUNCTION_ARGS)
+static Datum
+entries_of(FunctionCallInfo fcinfo)
 {
 	UjobsTask	task;
 	UjobsTaskEntry *entries;
@@ -449,6 +491,7 @@ ujobs_sql_task_entries(PG_FUNCTION_ARGS)
 	int			n = 0;
 
 	find_required(ujobs_argument_required(fcinfo, 0, "name"), &task);
+	see_required(&task, GetUserId());
 	own_required(&task, GetUserId());
 	occurrence = PG_ARGISNULL(1) ? next_run(&task, ujobs_clock_now()) : PG_GETARG_TIMESTAMPTZ(1);
 	list = task.enqueue_fn ? ujobs_task_function_call(task.enqueue_fn, occurrence) : task.enqueue;
@@ -457,6 +500,29 @@ ujobs_sql_task_entries(PG_FUNCTION_ARGS)
 			list, task.enqueue_fn ? psprintf("enqueue_fn %s", task.enqueue_fn) : "enqueue",
 			&entries);
 	PG_RETURN_JSONB_P(ujobs_task_entries_to_jsonb(entries, n));
+}
+
+Datum
+ujobs_sql_task_entries(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(entries_of(fcinfo));
+}
+
+Datum
+ujobs_sql_task_entries_in_job(PG_FUNCTION_ARGS)
+{
+	const UjobsJob *job = ujobs_current_job();
+	const UjobsDefinition *definition =
+		job != NULL ? ujobs_definition_by_id(job->definition_id) : NULL;
+	char	   *name = ujobs_argument_required(fcinfo, 0, "task");
+
+	if (definition == NULL || strcmp(definition->name, ujobs_task_job_name(name)) != 0)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(STEP_OUTSIDE_JOB)),
+				 errmsg("ujobs.run_task works only as the handler of a job of its task"),
+				 errdetail("This is no job of task \"%s\".", name),
+				 errhint("Call ujobs.enqueue_task to enqueue its entries now.")));
+	PG_RETURN_DATUM(entries_of(fcinfo));
 }
 
 /* (task, occurrence, job, input): the key of that job for that occurrence. */

@@ -8,12 +8,11 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "utils/acl.h"
 #include "utils/timestamp.h"
 
+#include "api/api_inspect.h"
 #include "core/await.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -44,15 +43,15 @@ refuse_isolation(void)
 				 errhint("Call it in a transaction of its own.")));
 }
 
-/* As inspection: owner's members, the enqueuing role, pg_monitor, superusers. */
+/* A job that may not be seen is as one that is not there. */
 static bool
 may_see(const UjobsWhere *where, Oid role)
 {
 	const UjobsDefinition *definition = ujobs_definition_by_id(where->definition_id);
 
-	return (definition != NULL && ujobs_definition_may_control(definition, role)) ||
-		has_privs_of_role(role, where->enqueued_role) ||
-		has_privs_of_role(role, ROLE_PG_MONITOR);
+	return ujobs_inspect_access(role, definition != NULL ? definition->owner : InvalidOid,
+								definition != NULL ? definition->owner_name : NULL,
+								where->enqueued_role) != UJOBS_ACCESS_NONE;
 }
 
 static void
@@ -72,10 +71,7 @@ static void
 check_first(const Wait *wait, Oid role)
 {
 	if (!may_see(&wait->where, role))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for job " INT64_FORMAT, wait->id),
-				 errhint("Only a member of the definition's owner and the role that enqueued the job may wait for it.")));
+		raise_not_there(wait);
 	if (wait->where.own)
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),

@@ -33,6 +33,7 @@
 #include "api/define_handler.h"
 #include "core/compat.h"
 #include "core/error.h"
+#include "run/command.h"
 
 static void
 refuse_handler(const char *handler, const char *reason, const char *hint)
@@ -323,6 +324,8 @@ ujobs_define_handler_check_command(const char *command)
 		refuse_command(psprintf("has %d statements", list_length(statements)));
 	if (IsA(linitial_node(RawStmt, statements)->stmt, TransactionStmt))
 		refuse_command("is a transaction control statement");
+	if (ujobs_command_copies_to_client(linitial_node(RawStmt, statements)->stmt))
+		refuse_command("copies to or from a client, which a job does not have");
 	if (has_parameter(command))
 		refuse_command("has a parameter");
 }

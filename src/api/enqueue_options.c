@@ -219,6 +219,7 @@ options_read(FunctionCallInfo fcinfo, int n, bool has_key, UjobsEnqueueCall *cal
 	call->tenant = tenant_checked(text_argument(fcinfo, n++));
 	call->key = has_key ? key_argument(fcinfo, n++) : NULL;
 	o->on_conflict = on_conflict_argument(fcinfo, n++);
+	o->own_job = ujobs_current_job() != NULL ? ujobs_current_job()->id : 0;
 	o->enqueued_by = text_argument(fcinfo, n++);
 	o->traceparent = traceparent_argument(fcinfo, n);
 }

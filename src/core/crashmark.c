@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,37 +46,113 @@ typedef struct Mark
 
 static Mark *mark = NULL;
 static bool unavailable = false;
+static volatile sig_atomic_t lost = false;
+
+/* ---- the file ---- */
+
+static void
+report_without(const char *what)
+{
+	ereport(LOG,
+			(errcode_for_file_access(), errmsg("could not %s \"%s\": %m", what, MARK_FILE),
+			 errdetail("The engine goes on; a job that crashes the server will not be recognized.")));
+}
+
+/* What the last postmaster left there; zeros if it is not there, or not ours. */
+static void
+file_read(int fd, Mark *m)
+{
+	ssize_t		n = pg_pread(fd, m, sizeof(*m), 0);
+
+	if (n != sizeof(*m) || m->magic != MARK_MAGIC)
+	{
+		memset(m, 0, sizeof(*m));
+		m->magic = MARK_MAGIC;
+	}
+}
+
+/* All of it, so that every page has its place on disk before it is mapped. */
+static bool
+file_write(int fd, const Mark *m)
+{
+	ssize_t		n;
+
+	errno = 0;
+	n = pg_pwrite(fd, m, sizeof(*m), 0);
+	if (n >= 0 && n != sizeof(*m) && errno == 0)
+		errno = ENOSPC;
+	return n == sizeof(*m);
+}
+
+/*
+ * A page of the file cannot be had any more: it was cut off, or its disk is
+ * full after all.  Memory of this process alone takes its place.
+ */
+static void
+on_bus_error(int signal_number, siginfo_t *info, void *context)
+{
+	char	   *at = info->si_addr;
+
+	if (mark != NULL && at >= (char *) mark && at < (char *) mark + sizeof(Mark) &&
+		mmap(mark, sizeof(Mark), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			 -1, 0) != MAP_FAILED)
+		lost = true;
+	else
+		signal(signal_number, SIG_DFL); /* it comes again, as the crash that it is */
+}
+
+static void
+catch_bus_error(void)
+{
+	struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_RESTART};
+
+	sigemptyset(&action.sa_mask);
+	(void) sigaction(SIGBUS, &action, NULL);
+}
+
+/* NULL: the process that made the shared memory could not write it, and said so. */
+static Mark *
+file_map(void)
+{
+	int			fd = BasicOpenFile(MARK_FILE, O_RDWR | PG_BINARY);
+	struct stat facts;
+	void	   *address = MAP_FAILED;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &facts) == 0 && facts.st_size >= (off_t) sizeof(Mark))
+		address = mmap(NULL, sizeof(Mark), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return address == MAP_FAILED ? NULL : address;
+}
 
 static Mark *
 mark_map(void)
 {
-	int			fd;
-	void	   *address;
-
-	if (mark != NULL || unavailable)
-		return mark;
-	unavailable = true;
-	fd = BasicOpenFile(MARK_FILE, O_RDWR | O_CREAT | PG_BINARY);
-	if (fd < 0)
+	if (mark == NULL && !unavailable)
 	{
-		ereport(LOG, (errcode_for_file_access(),
-					  errmsg("could not open \"%s\": %m", MARK_FILE),
-					  errdetail("A job that crashes the server will not be recognized.")));
-		return NULL;
+		catch_bus_error();
+		mark = file_map();
+		unavailable = mark == NULL;
 	}
-	if (ftruncate(fd, sizeof(Mark)) != 0)
-	{
-		close(fd);
-		return NULL;
-	}
-	address = mmap(NULL, sizeof(Mark), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (address == MAP_FAILED)
-		return NULL;
-	mark = address;
-	unavailable = false;
 	return mark;
 }
+
+/* Once in a process. */
+static void
+report_lost(void)
+{
+	static bool said = false;
+
+	if (!lost || said)
+		return;
+	said = true;
+	ereport(LOG,
+			(errmsg("\"%s\" was changed, or its disk is full", MARK_FILE),
+			 errdetail("The engine goes on; until the next restart a job that crashes the server will not be recognized.")));
+}
+
+/* ---- crashed jobs ---- */
 
 static UjobsCrashedJob *
 crashed_find(Mark *m, Oid database, int64 job_id)
@@ -146,19 +223,11 @@ find_crashed(Mark *m, bool same_postmaster)
 		m->crashed[i].on_probation = false;
 }
 
-void
-ujobs_crashmark_recover(void)
+static void
+recover(Mark *m)
 {
-	Mark	   *m = mark_map();
 	bool		same_postmaster;
 
-	if (m == NULL)
-		return;
-	if (m->magic != MARK_MAGIC)
-	{
-		memset(m, 0, sizeof(*m));
-		m->magic = MARK_MAGIC;
-	}
 	/* A postmaster that only just starts does not know its start time yet. */
 	same_postmaster = PgStartTime != 0 && m->postmaster_pid == PostmasterPid &&
 		(m->postmaster_start == 0 || m->postmaster_start == (int64) PgStartTime);
@@ -167,10 +236,33 @@ ujobs_crashmark_recover(void)
 	find_crashed(m, same_postmaster);
 }
 
+/* By read and write: this may be the postmaster, which no page that is missing may end. */
+void
+ujobs_crashmark_recover(void)
+{
+	Mark		m;
+	int			fd = BasicOpenFile(MARK_FILE, O_RDWR | O_CREAT | PG_BINARY);
+
+	if (fd < 0)
+	{
+		report_without("open");
+		return;
+	}
+	file_read(fd, &m);
+	recover(&m);
+	if (!file_write(fd, &m))
+	{
+		report_without("write");
+		unlink(MARK_FILE);		/* then no process maps it */
+	}
+	close(fd);
+}
+
 void
 ujobs_crashmark_attach(void)
 {
 	(void) mark_map();
+	report_lost();
 }
 
 void
@@ -190,6 +282,8 @@ ujobs_crashmark_jobs(Oid database, UjobsCrashedJob *out, int max)
 {
 	Mark	   *m = mark_map();
 	int			n = 0;
+
+	report_lost();
 
 	for (int i = 0; m != NULL && i < UJOBS_MAX_CRASHED_JOBS && n < max; i++)
 	{

@@ -92,6 +92,9 @@
 	UJOBS_ERROR(STEP_UNBALANCED, "026", "X_STEP_UNBALANCED", true, \
 				"step_begin and step_end do not pair up", \
 				"Close each step_begin with step_end before any other step, COMMIT or the end of the handler.") \
+	UJOBS_ERROR(TOO_COMPLEX, "027", "X_TOO_COMPLEX", false, \
+				"a schema or pattern would cost too much, or its check of an input did", \
+				"Write a simpler schema; ujobs.max_schema_size and ujobs.max_validation_steps are the bounds.") \
 	UJOBS_ERROR(CORRUPT_STATE, "099", "X_CORRUPT_STATE", false, \
 				"a row of the store says something impossible", \
 				"Run SELECT * FROM ujobs.check() and report what it shows.")

@@ -29,6 +29,8 @@ int			ujobs_guc_log_min_duration = -1;
 char	   *ujobs_guc_databases = NULL;
 int			ujobs_guc_worker_idle_timeout = 30000;
 int			ujobs_guc_max_running = 0;
+int			ujobs_guc_max_schema_size = 262144;
+int			ujobs_guc_max_validation_steps = 1000000;
 int			ujobs_guc_poll_interval = 5000;
 int			ujobs_guc_drain_timeout = 30000;
 int			ujobs_guc_retention = 604800;
@@ -149,6 +151,14 @@ define_superuser_settings(void)
 							"Log each job that ran at least this long; -1 logs none.",
 							NULL, &ujobs_guc_log_min_duration, -1, -1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("ujobs.max_schema_size",
+							"Size of an input_schema that may be defined.",
+							NULL, &ujobs_guc_max_schema_size, 262144, 1024, MaxAllocSize,
+							PGC_SUSET, GUC_UNIT_BYTE, NULL, NULL, NULL);
+	DefineCustomIntVariable("ujobs.max_validation_steps",
+							"Steps that the check of an input against input_schema may take.",
+							NULL, &ujobs_guc_max_validation_steps, 1000000, 1000, INT_MAX,
+							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("ujobs.synchronous_commit",
 							   "synchronous_commit of executors, read at each job; '' inherits.",
 							   NULL, &ujobs_guc_synchronous_commit, "", PGC_SUSET, 0,

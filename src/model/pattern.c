@@ -15,17 +15,27 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "regex/regex.h"
+#include "regex/regexport.h"
 #include "utils/memutils.h"
 
+#include "core/error.h"
+#include "model/effort.h"
 #include "model/pattern.h"
 
 /* White space of ECMA 262 beyond ASCII, and its line ends. */
 #define WIDE_SPACE "\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff"
 #define WIDE_LINE_END "\\u2028\\u2029"
 
+/* Bounds of what a pattern may cost. */
+#define MAX_DEPTH 50			/* of groups */
+#define MAX_ATOMS 5000			/* after repetitions such as {100} are written out */
+#define MAX_STATES 20000		/* of the engine's automaton */
+
 struct UjobsPattern
 {
 	char	   *source;
+	int			states;
+	bool		looks;
 	regex_t		regex;
 	MemoryContextCallback free;
 };
@@ -39,6 +49,11 @@ typedef struct Walk
 	bool		in_class;		/* between brackets */
 	StringInfoData out;
 	char	   *fault;
+	bool		looks;			/* has a look ahead or behind */
+	char	   *excess;			/* why it would cost too much */
+	int			depth;			/* of groups */
+	int64		size[MAX_DEPTH + 1];	/* what each open group is expanded to, in atoms */
+	int64		last;			/* the same of the last atom */
 } Walk;
 
 static void
@@ -46,6 +61,62 @@ fault(Walk *w, const char *what)
 {
 	if (w->fault == NULL)
 		w->fault = pstrdup(what);
+}
+
+/* ---- what it costs ---- */
+
+static void
+exceed(Walk *w, const char *what)
+{
+	if (w->excess == NULL)
+		w->excess = pstrdup(what);
+}
+
+static void
+count_atom(Walk *w, int64 size)
+{
+	w->last = size;
+	w->size[w->depth] += size;
+	if (w->size[w->depth] > MAX_ATOMS)
+		exceed(w, psprintf("has more than %d atoms when its repetitions are written out", MAX_ATOMS));
+}
+
+static void
+open_group(Walk *w)
+{
+	if (w->depth == MAX_DEPTH)
+	{
+		exceed(w, psprintf("has groups deeper than %d", MAX_DEPTH));
+		return;
+	}
+	w->size[++w->depth] = 0;
+}
+
+static void
+close_group(Walk *w)
+{
+	int64		size;
+
+	if (w->depth == 0)
+		return;
+	size = w->size[w->depth--];
+	count_atom(w, Max(size, 1));
+}
+
+/* At the brace of {m}, {m,} or {m,n}: the last atom is written out so many times. */
+static void
+count_repetition(Walk *w)
+{
+	const char *p = w->at;
+	int64		times = 0;
+
+	for (int64 number = 0; p < w->end && *p != '}'; p++)
+	{
+		number = isdigit((unsigned char) *p) ? Min(number * 10 + *p - '0', MAX_ATOMS) : 0;
+		times = Max(times, number);
+	}
+	if (times > 1)
+		count_atom(w, w->last * (times - 1));
 }
 
 /* ---- escapes ---- */
@@ -199,6 +270,8 @@ walk_escape(Walk *w)
 				c));
 	else if (is_octal(w, c))
 		fault(w, "has an octal escape");
+	else if (c >= '1' && c <= '9')
+		exceed(w, "has a back-reference");
 	else
 		appendStringInfo(&w->out, "\\%c", c);
 }
@@ -228,6 +301,7 @@ walk_group(Walk *w)
 		if (w->end - w->at > strlen(shared[i]) &&
 			strncmp(w->at + 1, shared[i], strlen(shared[i])) == 0)
 		{
+			w->looks |= i > 0;
 			appendStringInfo(&w->out, "(?%s", shared[i]);
 			w->at += 1 + strlen(shared[i]);
 			return;
@@ -258,10 +332,28 @@ walk_one(Walk *w)
 		walk_group(w);
 	else
 		appendStringInfoChar(&w->out, c);
+	if (c == '(' && !w->in_class)
+		open_group(w);
+	else if (c == ')' && !w->in_class)
+		close_group(w);
+	else if (c == '{' && !w->in_class)
+		count_repetition(w);
+	else
+		count_atom(w, 1);
+}
+
+static void
+refuse_cost(const char *source, int length, const char *why)
+{
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(TOO_COMPLEX)),
+			 errmsg("a pattern of input_schema would cost too much"),
+			 errdetail("\"%.*s\" %s.", pg_mbcliplen(source, length, 100), source, why),
+			 errhint("Write a simpler pattern.")));
 }
 
 static char *
-translate(const char *source, int length, char **reason)
+translate(const char *source, int length, char **reason, bool *looks)
 {
 	Walk		w = {.at = source, .end = source + length};
 
@@ -269,11 +361,14 @@ translate(const char *source, int length, char **reason)
 	initStringInfo(&w.out);
 	if (length >= 3 && strncmp(source, "***", 3) == 0)
 		fault(&w, "begins with a quantifier");
-	while (w.at < w.end && w.fault == NULL)
+	while (w.at < w.end && w.fault == NULL && w.excess == NULL)
 		walk_one(&w);
-	if (w.in_class)
+	if (w.in_class && w.excess == NULL)
 		fault(&w, "has a class that is not closed");
 	*reason = w.fault;
+	if (w.fault == NULL && w.excess != NULL)
+		refuse_cost(source, length, w.excess);
+	*looks = w.looks;
 	return w.out.data;
 }
 
@@ -310,7 +405,7 @@ UjobsPattern *
 ujobs_pattern_compile(const char *source, int length, char **reason)
 {
 	UjobsPattern *pattern = palloc0(sizeof(UjobsPattern));
-	char	   *are = translate(source, length, reason);
+	char	   *are = translate(source, length, reason, &pattern->looks);
 	pg_wchar   *wide;
 	int			n;
 	int			code;
@@ -327,10 +422,22 @@ ujobs_pattern_compile(const char *source, int length, char **reason)
 	pattern->free.func = pattern_free;
 	pattern->free.arg = pattern;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &pattern->free);
+	pattern->states = pg_reg_getnumstates(&pattern->regex);
+	if (pattern->states > MAX_STATES)
+		refuse_cost(source, length, psprintf("needs %d states", pattern->states));
 	pattern->source = pnstrdup(source, length);
 	pfree(wide);
 	pfree(are);
 	return pattern;
+}
+
+/* Each character may meet each state; a look runs again at each place. */
+static int64
+steps_of(const UjobsPattern *pattern, int characters)
+{
+	int64		steps = 1 + (int64) characters * (1 + pattern->states / 64);
+
+	return pattern->looks ? steps * (1 + characters / 64) : steps;
 }
 
 bool
@@ -339,8 +446,10 @@ ujobs_pattern_matches(const UjobsPattern *pattern, const char *text, int length)
 	int			n;
 	pg_wchar   *wide = wide_text(text, length, &n);
 	regex_t    *regex = unconstify(regex_t *, &pattern->regex);
-	int			code = pg_regexec(regex, wide, n, 0, NULL, 0, NULL, 0);
+	int			code;
 
+	ujobs_effort_spend(steps_of(pattern, n));
+	code = pg_regexec(regex, wide, n, 0, NULL, 0, NULL, 0);
 	pfree(wide);
 	if (code != REG_OKAY && code != REG_NOMATCH)
 		ereport(ERROR,

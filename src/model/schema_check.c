@@ -13,6 +13,7 @@
 #include "utils/memutils.h"
 
 #include "core/error.h"
+#include "model/effort.h"
 #include "model/schema_check.h"
 #include "model/schema_value.h"
 
@@ -492,7 +493,9 @@ visit_schema(const UjobsSchemaVisit *given)
 	bool		fits;
 
 	check_stack_depth();
-	CHECK_FOR_INTERRUPTS();
+	ujobs_effort_spend(1 + v.node->required.n + v.node->dependent_required.n +
+					   v.node->dependencies.n + v.node->dependent_schemas.n +
+					   (v.seen != NULL ? size_of(v.value) / 8 : 0));
 	if (v.node->is_boolean)
 		return visit_boolean(&v);
 	if (v.scope == NULL || v.scope->resource != scope.resource)
@@ -518,6 +521,7 @@ ujobs_schema_check(const UjobsSchema *schema, Jsonb *input)
 	UjobsSchemaVisit visit = {.run = &run, .node = schema->root, .value = &value};
 	char	   *fault = NULL;
 
+	ujobs_effort_begin();
 	MemoryContextSwitchTo(context);
 	ujobs_schema_root_value(input, &value);
 	if (!visit_schema(&visit))

@@ -16,6 +16,7 @@
 #include "utils/varlena.h"
 
 #include "core/error.h"
+#include "core/guc.h"
 #include "model/schema_compile.h"
 #include "model/schema_node.h"
 #include "model/schema_reference.h"
@@ -497,6 +498,7 @@ read_schema_at(UjobsSchemaReader *reader, const UjobsSchemaNode *outer, const ch
 	JsonbValue	member;
 
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
 	iterator = node->is_boolean ? NULL : JsonbIteratorInit(ujobs_schema_object(value));
 	while (iterator != NULL && ujobs_schema_next_member(&iterator, &name, &member))
 	{
@@ -517,6 +519,13 @@ ujobs_schema_compile(Jsonb *jsonb)
 	JsonbValue	value;
 
 	ujobs_schema_root_value(jsonb, &value);
+	if (VARSIZE(jsonb) > ujobs_guc_max_schema_size)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(TOO_COMPLEX)),
+				 errmsg("the input_schema is too large"),
+				 errdetail("It has %u bytes, ujobs.max_schema_size is %d.", VARSIZE(jsonb),
+						   ujobs_guc_max_schema_size),
+				 errhint("Write a simpler schema, or have an administrator raise the setting.")));
 	if (value.type != jbvBool && ujobs_schema_object(&value) == NULL)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),

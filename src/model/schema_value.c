@@ -11,6 +11,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 
+#include "model/effort.h"
 #include "model/schema_value.h"
 
 #define SHOWN_BYTES 200			/* of the values that a message lists */
@@ -130,6 +131,7 @@ compare_values(const JsonbValue *a, const JsonbValue *b)
 {
 	int			order = types_of(a) - types_of(b);
 
+	ujobs_effort_spend(1);
 	if (order != 0)
 		return order;
 	switch (a->type)
@@ -146,6 +148,7 @@ compare_values(const JsonbValue *a, const JsonbValue *b)
 			return DatumGetInt32(DirectFunctionCall2(numeric_cmp, NumericGetDatum(a->val.numeric),
 													 NumericGetDatum(b->val.numeric)));
 		default:
+			ujobs_effort_spend(Min(a->val.binary.len, b->val.binary.len) / 32);
 			return compareJsonbContainers(a->val.binary.data, b->val.binary.data);
 	}
 }
@@ -245,6 +248,9 @@ check_multiple(const UjobsSchemaVisit *v)
 
 	if (v->node->multiple_of == NULL)
 		return true;
+	/* A division of n digits by m; a number of few bytes may have many. */
+	ujobs_effort_spend((int64) strlen(number_text(v->value->val.numeric)) *
+					   VARSIZE_ANY(v->node->multiple_of) / 256);
 	rest = DirectFunctionCall2(numeric_mod, NumericGetDatum(v->value->val.numeric),
 							   NumericGetDatum(v->node->multiple_of));
 	zero = DirectFunctionCall1(int4_numeric, Int32GetDatum(0));

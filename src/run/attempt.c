@@ -41,6 +41,8 @@ plan_text(const char *text, ParamListInfo params, CommandTag *tag)
 				(errcode(ERRCODE_SYNTAX_ERROR),
 				 errmsg("a command job runs exactly one statement")));
 	statement = linitial_node(RawStmt, raw);
+	if (ujobs_command_copies_to_client(statement->stmt))
+		ujobs_command_refuse_copy();
 	*tag = CreateCommandTag(statement->stmt);
 	snapshot = analyze_requires_snapshot(statement);
 	if (snapshot)

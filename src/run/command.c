@@ -121,6 +121,22 @@ ujobs_command_params(Jsonb *input)
 
 /* ---- running ---- */
 
+bool
+ujobs_command_copies_to_client(const Node *statement)
+{
+	return IsA(statement, CopyStmt) && castNode(CopyStmt, statement)->filename == NULL;
+}
+
+void
+ujobs_command_refuse_copy(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("a job cannot COPY to or from a client"),
+			 errdetail("A job has no client: standard input and output are those of the server."),
+			 errhint("COPY to or from a file of the server, or read and write rows by INSERT and SELECT.")));
+}
+
 static void
 check(int rc)
 {
@@ -129,9 +145,7 @@ check(int rc)
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
 				 errmsg("a job cannot control the transaction that runs it")));
 	if (rc == SPI_ERROR_COPY)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a job cannot COPY to or from a client")));
+		ujobs_command_refuse_copy();
 	if (rc < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -14,6 +14,8 @@
 #include "tcop/dest.h"
 #include "utils/jsonb.h"
 
+#include "core/noreturn.h"
+
 typedef enum UjobsResultColumn
 {
 	UJOBS_RESULT_FIRST_COLUMN,	/* of any type, through to_jsonb */
@@ -38,6 +40,13 @@ extern ParamListInfo ujobs_command_params(Jsonb *input);
 
 /* Makes to_jsonb callable for one type. */
 extern void ujobs_command_prepare_jsonb(FmgrInfo *to_jsonb, Oid type);
+
+/*
+ * COPY to or from the client: a worker has none, and would write to the
+ * server's log or read its standard input.
+ */
+extern bool ujobs_command_copies_to_client(const Node *statement);
+pg_noreturn extern void ujobs_command_refuse_copy(void);
 
 /* A handler's text inside a client's transaction. */
 extern Jsonb *ujobs_command_nested(const char *text, Jsonb *input, MemoryContext into);

@@ -23,6 +23,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/identity.h"
+#include "model/effort.h"
 #include "model/template.h"
 #include "run/rule.h"
 #include "run/fire.h"
@@ -192,14 +193,17 @@ try_collect(DueJobs *jobs, UjobsPick *pick, int number, TimestampTz now)
 	pick->fault = fault_of(pick->rule, &from.role);
 	if (pick->fault != NULL)
 		return;
+	ujobs_effort_share(true);	/* all entries of a task together */
 	PG_TRY();
 	{
 		collect(jobs, pick, &from, now);
+		ujobs_effort_share(false);
 	}
 	PG_CATCH();
 	{
 		ErrorData  *error;
 
+		ujobs_effort_share(false);
 		if (ujobs_error_find(geterrcode()) == NULL)
 			PG_RE_THROW();
 		MemoryContextSwitchTo(memory);

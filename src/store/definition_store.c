@@ -132,12 +132,45 @@ kind_decode(const char *name)
 	return UJOBS_KIND_COMMAND;
 }
 
+/*
+ * Were the rows restored from another database, and not accepted yet?  Only
+ * a certain "no" is remembered: it stays true as long as the store is here.
+ */
+static bool
+is_restored(void)
+{
+	static UjobsInvalidation own = {.table = "definition"};
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	UjobsResult result;
+	bool		restored;
+
+	if (own.fresh)
+		return false;
+	ujobs_identity_enter(&identity);
+	if (!ActiveSnapshotSet())
+		PushActiveSnapshot(GetLatestSnapshot());
+	else
+		PushActiveSnapshot(GetActiveSnapshot());
+	ujobs_invalidation_begin(&own);
+	ujobs_query_bind(&args, ObjectIdGetDatum(MyDatabaseId));
+	result = ujobs_query_read(ujobs_catalogue_statement(UJOBS_SQL_DEFINITION_RESTORED), &args);
+	restored = result.rows > 0 && DatumGetBool(ujobs_query_result_datum(&result, 0, 0));
+	own.fresh &= result.rows > 0 && !restored;
+	PopActiveSnapshot();
+	ujobs_identity_leave(&identity);
+	return restored;
+}
+
 Oid
 ujobs_definition_role(Oid oid, const char *name)
 {
-	char	   *current = GetUserNameFromId(oid, true);
+	char	   *current;
 	Oid			named;
 
+	if (!is_restored())
+		return oid;
+	current = GetUserNameFromId(oid, true);
 	if (current != NULL && strcmp(current, name) == 0)
 		return oid;
 	named = get_role_oid(name, true);

@@ -41,9 +41,10 @@ extern void ujobs_definition_invalidate(void);
 extern void ujobs_definition_forget(void);
 
 /*
- * The role that a stored (oid, name) means here.  When they disagree the name
- * wins, if there is such a role: after a restore the oid may be another
- * else.  A role that was only renamed keeps its oid.
+ * The role that a stored (oid, name) means here: the oid, so that a role that
+ * comes to bear the name of one that was dropped gets nothing of it.  Only in a
+ * store that was restored and is not accepted yet the name wins where they
+ * disagree, if there is such a role.  In a transaction.
  */
 extern Oid	ujobs_definition_role(Oid oid, const char *name);
 

@@ -28,6 +28,7 @@ typedef struct UjobsEnqueueOptions
 	Oid			role;			/* who calls */
 	int16		priority;
 	UjobsOnConflict on_conflict;
+	int64		own_job;		/* whose handler this session runs; 0 = none */
 	int32		max_attempts;	/* 0 = by the definition's retry policy */
 	const pg_uuid_t *run_id;	/* NULL = a new one; only with ujobs_enqueue_one */
 } UjobsEnqueueOptions;

@@ -177,7 +177,7 @@ replace_holder(UjobsIdentity *identity, const UjobsEnqueueOptions *options, Ujob
 		return false;
 	take_holder(item, &result, 0);
 	if (!DatumGetBool(ujobs_query_result_datum(&result, 0, 2)) ||
-		ujobs_slot_find_running(item->result.id, NULL) >= 0)
+		item->result.id == options->own_job || ujobs_slot_find_running(item->result.id, NULL) >= 0)
 		duplicate_error(options, item, true);
 	queue = ujobs_query_result_text(&result, 0, 3, identity->caller);
 

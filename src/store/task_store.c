@@ -120,6 +120,19 @@ ujobs_task_set_paused(int32 id, bool paused, TimestampTz watermark)
 }
 
 void
+ujobs_task_set_owner(int32 id, Oid role, const char *role_name)
+{
+	UjobsArgs	args = {0};
+	NameData	name;
+
+	namestrcpy(&name, role_name);
+	ujobs_query_bind(&args, Int32GetDatum(id));
+	ujobs_query_bind(&args, ObjectIdGetDatum(role));
+	ujobs_query_bind(&args, NameGetDatum(&name));
+	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_SET_OWNER), &args);
+}
+
+void
 ujobs_task_delete(int32 id)
 {
 	UjobsArgs	args = {0};

@@ -26,6 +26,7 @@ extern bool ujobs_task_insert(const UjobsTask *task);
 extern void ujobs_task_update(int32 id, const UjobsTask *task);
 
 extern void ujobs_task_set_paused(int32 id, bool paused, TimestampTz watermark);
+extern void ujobs_task_set_owner(int32 id, Oid role, const char *role_name);
 extern void ujobs_task_delete(int32 id);
 
 /* At commit the scheduler looks at its tasks again. */

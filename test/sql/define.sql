@@ -6,7 +6,8 @@ create role define_team login;
 create role define_nologin;
 grant define_team to define_alice;
 grant usage, create on schema define to define_alice, define_bob, define_team, define_nologin;
-grant execute on function ujobs.define_job, ujobs.define_external_job, ujobs.define_command, ujobs.drop_job
+grant execute on function ujobs.define_job, ujobs.define_external_job, ujobs.define_command, ujobs.drop_job,
+                          ujobs.set_job_owner, ujobs.grant_enqueue, ujobs.revoke_enqueue, ujobs.grant_work, ujobs.revoke_work
    to define_alice, define_bob, define_team, define_nologin;
 
 -- What an error says, in full.
@@ -102,6 +103,8 @@ select define.try($$ select ujobs.define_command('define.bad', 'select 1; select
 select define.try($$ select ujobs.define_command('define.bad', 'commit', 'k')::text $$);
 select define.try($$ select ujobs.define_command('define.bad', 'prepare transaction ''x''', 'k')::text $$);
 select define.try($$ select ujobs.define_command('define.bad', 'select $1', 'k')::text $$);
+select define.try($$ select ujobs.define_command('define.bad', 'copy (select ''forged'') to stdout', 'k')::text $$);
+select define.try($$ select ujobs.define_command('define.bad', 'copy t from stdin', 'k')::text $$);
 select define.try($$ select ujobs.define_command('define.bad', 'call p(1, $2)', 'k')::text $$);
 select define.try($$ select ujobs.define_command('define.bad', 'selec 1', 'k')::text $$);
 -- The position is one in the command.

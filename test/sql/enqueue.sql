@@ -248,7 +248,7 @@ create role enqueue_other;
 grant usage, create on schema enqueue_test to enqueue_owner;
 grant usage on schema enqueue_test to enqueue_other;
 alter role enqueue_owner login;
-grant execute on function ujobs.define_job to enqueue_owner;
+grant execute on function ujobs.define_job, ujobs.grant_enqueue to enqueue_owner;
 set role enqueue_owner;
 select ujobs.define_job('enqueue_granted', 'enqueue_test.handler', '{id}') ->> 'name' as name;
 select ujobs.grant_enqueue('enqueue_granted', 'enqueue_friend');
@@ -315,5 +315,5 @@ select code, message from enqueue_test.refused($$select ujobs.enqueue('enqueue_t
 select ujobs.drop_job(name, force => true) from test_store.definition where name like 'enqueue%' and dropped_at is null;
 set client_min_messages = warning;
 drop schema enqueue_test cascade;
-revoke execute on function ujobs.define_job from enqueue_owner;
+revoke execute on function ujobs.define_job, ujobs.grant_enqueue from enqueue_owner;
 drop role enqueue_owner, enqueue_friend, enqueue_other;

@@ -103,7 +103,7 @@ select pattern, text, input_schema.rule(jsonb_build_object('pattern', pattern), 
     ('^\d+$', '٣'), ('^\w$', 'ä'), ('^\s$', chr(160)), ('^[\s]$', chr(8201)), ('^\S$', chr(160)),
     ('^a.c$', E'a\nc'), ('^a.c$', 'abc'), ('^a$', E'a\n'),
     ('^\x41b$', 'Ab'), ('^\u00e4$', 'ä'), ('^\ud83d\ude00$', '😀'), ('^\u{1f600}$', '😀'), ('^.$', '😀'),
-    ('^[[:]+$', '[:'), ('^(?:ab)+?(?=c)', 'ababc'), ('(?<!x)y', 'xy'), ('^(a)\1$', 'aa'), ('\/\-\.', '/-.')
+    ('^[[:]+$', '[:'), ('^(?:ab)+?(?=c)', 'ababc'), ('(?<!x)y', 'xy'), ('\/\-\.', '/-.')
   ) as t(pattern, text);
 select pattern, input_schema.define(jsonb_build_object('pattern', pattern))
   from (values ('['), ('a{2,1}'), ('(?i)a'), ('(?<n>a)'), ('***=a'), ('\p{L}'), ('\y'), ('\A'), ('\a'), ('[]'), ('\012'),
@@ -186,6 +186,21 @@ select input_schema.define('{"$defs": {"tree": {"type": "object", "properties": 
 select input_schema.try($$ select (ujobs.enqueue('input_schema.one', '{"n": 1, "kids": [{"n": 2, "kids": [{"n": "3"}]}]}')).deduped::text $$);
 select input_schema.define('{"items": {"$ref": "#"}}');
 select input_schema.try($$ select (ujobs.enqueue('input_schema.one', (repeat('[', 2000) || repeat(']', 2000))::jsonb, idempotency_key => 'deep')).deduped::text $$);
+
+-- What would cost too much is refused (UJ027), when it is defined or when an input is checked.
+select input_schema.try(format($$ select ujobs.define_external_job('input_schema.one', '{n}', replace => true, input_schema => %L)::text $$,
+                               jsonb_build_object('pattern', pattern)))
+  from (values ('^(a)\1$'), ('((a{1,100}){1,100}){1,100}'), (repeat('(', 60) || repeat(')', 60))) as t(pattern);
+select input_schema.define('{"pattern": "(x{0,48}a){90}"}');
+select input_schema.try($$ select (ujobs.enqueue('input_schema.one', to_jsonb(repeat('xa', 10000)), idempotency_key => 'long')).deduped::text $$);
+select input_schema.try($$ select ujobs.define_job('input_schema.bad', 'input_schema.handler', 'k',
+    input_schema => (select jsonb_build_object('properties', jsonb_object_agg('member' || n, true)) from generate_series(1, 20000) as n))::text $$);
+select input_schema.define(('{"multipleOf": 1.' || repeat('37', 8000) || '}')::jsonb);
+select input_schema.try($$ select (ujobs.enqueue('input_schema.one', '9e131000', idempotency_key => 'long')).deduped::text $$);
+set ujobs.max_validation_steps = 1000;
+select input_schema.define('{"uniqueItems": true}');
+select input_schema.try($$ select (ujobs.enqueue('input_schema.one', (select jsonb_agg(n) from generate_series(1, 1000) as n), idempotency_key => 'long')).deduped::text $$);
+reset ujobs.max_validation_steps;
 
 select ujobs.drop_job('input_schema.order', force => true);
 select ujobs.drop_job('input_schema.one', force => true);

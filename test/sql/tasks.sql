@@ -221,7 +221,7 @@ select ujobs_internal.fire_due_tasks();
 select name, last_occurrence, broken from ujobs.tasks where name like 'tasks%' order by name;
 select rule, detail from ujobs.check() where rule like 'task%';
 select ujobs.define_job('tasks_third', 'tasks.work', 'third') ->> 'name';
-update test_store.task set owner_name = 'tasks_owner' where name = 'tasks_gone';
+select ujobs.set_task_owner('tasks_gone', 'tasks_owner');
 select ujobs.revoke_enqueue('tasks_work', 'tasks_owner');
 select ujobs_internal.fire_due_tasks();
 select name, last_occurrence, broken from ujobs.tasks where name like 'tasks%' order by name;

@@ -24,7 +24,7 @@ my $refused = sub {
 $sql->(<<'SQL');
 create role plain login;
 create role boss login;
-grant execute on function ujobs.define_job to boss;
+grant execute on function ujobs.define_job, ujobs.grant_enqueue to boss;
 grant create on schema public to boss;
 create schema plain authorization plain;
 SQL
@@ -47,9 +47,12 @@ my %calls = (
 	q{select ujobs.set_job_owner('secret', 'plain')} => '42501',
 	q{select ujobs.grant_enqueue('secret', 'plain')} => '42501',
 	q{select * from ujobs.enqueue('secret')} => '42501',
-	qq{select ujobs.cancel($id)} => '42501',
-	qq{select ujobs.retry($id)} => '42501',
-	qq{select ujobs.wait_for_job($id, '0')} => '42501',
+	qq{select ujobs.cancel($id)} => 'UJ018',
+	qq{select ujobs.retry($id)} => 'UJ018',
+	qq{select ujobs.wait_for_job($id, '0')} => 'UJ018',
+	q{select ujobs.describe_job('secret')} => 'UJ011',
+	q{select ujobs.check()} => '42501',
+	q{select ujobs.run_task('{"task": "x"}')} => 'UJ015',
 	q{select * from ujobs_internal.job} => '42501',
 	q{insert into ujobs_internal.origin values (true, 1, '1', true)} => '42501',
 	q{set ujobs.synchronous_commit = off} => '42501',

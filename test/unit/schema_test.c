@@ -4,7 +4,7 @@
  * The standard's own test suite runs in test/tap; this is about what ujobs adds
  * (places, messages, refusals) and what holds for any schema and any input.
  *
- * sources: src/model/schema_*.c src/model/pattern.c src/model/uri.c src/core/error.c
+ * sources: src/model/schema_*.c src/model/pattern.c src/model/uri.c src/core/error.c src/model/effort.c
  */
 #include "postgres.h"
 
@@ -12,7 +12,11 @@
 #include "utils/memutils.h"
 
 #include "unit.h"
+#include "core/guc.h"
 #include "model/schema_check.h"
+
+int			ujobs_guc_max_schema_size = 1024 * 1024;
+int			ujobs_guc_max_validation_steps = 1000000;
 
 /* What does not fit, or NULL. */
 static const char *
