@@ -102,12 +102,15 @@ begin atomic
            pg_catalog.format('finished job %s is in partition %s and expires at %s: that is partition %s', h.id, h.slot,
                              h.expires_at, ujobs_internal.history_slot(h.expires_at))
       from ujobs_internal.job_history h
-     where h.expires_at - h.finished_at <= interval '30 days'  -- longer ones are moved as the ring turns
-       and h.slot <> ujobs_internal.history_slot(h.expires_at)
+     where case when pg_catalog.isfinite(h.expires_at) and pg_catalog.isfinite(h.finished_at)
+                then h.expires_at <= h.finished_at + interval '30 days'  -- longer ones are moved as the ring turns
+                 and h.slot <> ujobs_internal.history_slot(h.expires_at) end
     union all
     select 'history_expiry', pg_catalog.format('finished job %s expires at %s, before it finished at %s', h.id, h.expires_at, h.finished_at)
       from ujobs_internal.job_history h
      where h.expires_at < h.finished_at
+        or not pg_catalog.isfinite(h.expires_at)
+        or not pg_catalog.isfinite(h.finished_at)
     union all
     select 'history_attempt', pg_catalog.format('finished job %s: %s attempts of %s', h.id, h.attempt, h.max_attempts)
       from ujobs_internal.job_history h

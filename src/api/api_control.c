@@ -362,11 +362,11 @@ age_argument(FunctionCallInfo fcinfo, int number)
 
 	ujobs_argument_check_null(fcinfo, number, "older_than");
 	us = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(number));
-	if (us < 0 || us == PG_INT64_MAX)
+	if (us < 0 || us > UJOBS_MAX_INTERVAL_US)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 				 errmsg("option \"older_than\" has an invalid value"),
-				 errdetail("It must be a finite interval that is not negative."),
+				 errdetail("It takes an interval from 0 to 100 years."),
 				 errhint("Pass interval '0' to remove all history.")));
 	return us;
 }

@@ -59,8 +59,8 @@ ttl_argument(FunctionCallInfo fcinfo)
 		ujobs_argument_refuse_null(
 			"ttl", "Give the time for which the event can be found, such as '7 days'.");
 	ttl = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(3));
-	if (ttl < 0 || ttl == PG_INT64_MAX)
-		ujobs_argument_refuse("ttl", "A time to live is not negative and not infinite.",
+	if (ttl < 0 || ttl > UJOBS_MAX_INTERVAL_US)
+		ujobs_argument_refuse("ttl", "It takes an interval from 0 to 100 years.",
 							 "Give the time for which the event can be found, such as '7 days'.");
 	return ttl;
 }

@@ -91,11 +91,11 @@ delay_argument(FunctionCallInfo fcinfo)
 				 errmsg("delay must not be null"),
 				 errhint("Give the time to wait, such as '5 minutes'.")));
 	delay = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(0));
-	if (delay < 0)
+	if (delay < 0 || delay > UJOBS_MAX_INTERVAL_US)
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
 				 errmsg("option \"delay\" has an invalid value"),
-				 errdetail("A delay is not negative."),
+				 errdetail("It takes an interval from 0 to 100 years."),
 				 errhint("Give the time to wait, such as '5 minutes'.")));
 	return delay;
 }

@@ -43,8 +43,8 @@ ujobs_lease_interval(FunctionCallInfo fcinfo, int number, const char *name)
 	us = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(number));
 	if (us < 0)
 		refuse_interval(name, "It is negative.");
-	if (us == PG_INT64_MAX || ujobs_clock_add(GetCurrentTimestamp(), us) == DT_NOEND)
-		refuse_interval(name, "It never ends.");
+	if (us > UJOBS_MAX_INTERVAL_US)
+		refuse_interval(name, "It is longer than 100 years.");
 	return us;
 }
 

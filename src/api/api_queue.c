@@ -58,8 +58,8 @@ read_rate(FunctionCallInfo fcinfo, UjobsQueueLimits *limits)
 		return;
 	limits->rate_window = PG_GETARG_INTERVAL_P(4);
 	us = ujobs_clock_interval_us(limits->rate_window);
-	if (us < US_PER_MS || us == PG_INT64_MAX)
-		refuse("rate_window", "\"rate_window\" is a finite interval of 1 ms or more.");
+	if (us < US_PER_MS || us > UJOBS_MAX_INTERVAL_US)
+		refuse("rate_window", "\"rate_window\" is an interval from 1 ms to 100 years.");
 }
 
 /* ---- the answer ---- */

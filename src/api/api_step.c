@@ -93,8 +93,8 @@ instant_after(const Interval *interval, const char *option)
 
 	if (us < 0)
 		refuse_interval(option, "It is negative.");
-	if (us == PG_INT64_MAX || ujobs_clock_add(now, us) == DT_NOEND)
-		refuse_interval(option, "It never ends.");
+	if (us > UJOBS_MAX_INTERVAL_US)
+		refuse_interval(option, "It is longer than 100 years.");
 	return DatumGetTimestampTz(DirectFunctionCall2(
 		timestamptz_pl_interval, TimestampTzGetDatum(now), PointerGetDatum(interval)));
 }

@@ -248,10 +248,22 @@ ujobs_define_handler_resolve(const char *handler, UjobsKind *kind)
 	if (object_aclcheck(ProcedureRelationId, found.proc, GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV,
 					   *kind == UJOBS_KIND_DURABLE ? OBJECT_PROCEDURE : OBJECT_FUNCTION, handler);
-	qualified = quote_qualified_identifier(get_namespace_name(proc->pronamespace),
-										   NameStr(proc->proname));
+	qualified = ujobs_define_handler_quote(proc->pronamespace, NameStr(proc->proname));
 	ReleaseSysCache(tuple);
 	return qualified;
+}
+
+/* Stored and compared, so it must not depend on the session's quote_all_identifiers. */
+char *
+ujobs_define_handler_quote(Oid schema, const char *name)
+{
+	bool		quotes_all = quote_all_identifiers;
+	char	   *quoted;
+
+	quote_all_identifiers = false;
+	quoted = quote_qualified_identifier(get_namespace_name(schema), name);
+	quote_all_identifiers = quotes_all;
+	return quoted;
 }
 
 /* ---- commands ---- */

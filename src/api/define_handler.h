@@ -21,4 +21,7 @@ extern void ujobs_define_handler_check_command(const char *command);
 /* Raises 55000 when the server could not run jobs as this role. */
 extern void ujobs_define_handler_check_login(Oid owner, UjobsKind kind);
 
+/* schema.name, quoted where it must be, whatever the session's settings. */
+extern char *ujobs_define_handler_quote(Oid schema, const char *name);
+
 #endif							/* UJOBS_API_DEFINE_HANDLER_H */

@@ -79,7 +79,6 @@ timeout_option(FunctionCallInfo fcinfo, int argument, const char *option)
 static Interval *
 retention_option(FunctionCallInfo fcinfo, int argument)
 {
-	const int64 most = INT64CONST(10000) * MONTHS_PER_YEAR * DAYS_PER_MONTH * USECS_PER_DAY;
 	Interval   *interval;
 	int64		us;
 
@@ -87,8 +86,8 @@ retention_option(FunctionCallInfo fcinfo, int argument)
 		return NULL;
 	interval = PG_GETARG_INTERVAL_P(argument);
 	us = ujobs_clock_interval_us(interval);
-	if (us < 0 || us > most)
-		refuse("retention", interval_text(interval), "an interval from 0 to 10000 years");
+	if (us < 0 || us > UJOBS_MAX_INTERVAL_US)
+		refuse("retention", interval_text(interval), "an interval from 0 to 100 years");
 	return interval;
 }
 

@@ -95,10 +95,8 @@ run_at_from_delay(TimestampTz now, Interval *delay)
 		ujobs_argument_refuse("delay", "It is negative.",
 							 "Pass a delay of zero or more, or run_at for an instant in the past.");
 
-	/* Months and years may be longer than their 30 and 360 days. */
-	if (TIMESTAMP_NOT_FINITE(ujobs_clock_add(ujobs_clock_add(now, us), us / 50)))
-		ujobs_argument_refuse("delay", "It is infinite, or reaches beyond the last timestamp.",
-							 "Pass a shorter delay.");
+	if (us > UJOBS_MAX_INTERVAL_US)
+		ujobs_argument_refuse("delay", "It is longer than 100 years.", "Pass a shorter delay.");
 	return DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
 												   TimestampTzGetDatum(now),
 												   IntervalPGetDatum(delay)));

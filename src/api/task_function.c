@@ -17,6 +17,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "api/define_handler.h"
 #include "api/task_function.h"
 #include "core/compat.h"
 #include "core/error.h"
@@ -68,8 +69,7 @@ find_checked(const char *name, char **qualified)
 		refuse(name, "It is temporary, so no other session could call it");
 	if (object_aclcheck(ProcedureRelationId, found, GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, name);
-	*qualified =
-		quote_qualified_identifier(get_namespace_name(proc->pronamespace), NameStr(proc->proname));
+	*qualified = ujobs_define_handler_quote(proc->pronamespace, NameStr(proc->proname));
 	ReleaseSysCache(tuple);
 	return found;
 }

@@ -12,6 +12,9 @@
 #include "datatype/timestamp.h"
 #include "utils/timestamp.h"
 
+/* 100 years: an interval that a caller gives is at most so long. */
+#define UJOBS_MAX_INTERVAL_US (INT64CONST(36525) * USECS_PER_DAY)
+
 /* The session's virtual instant when set, else the real time (microseconds). */
 extern TimestampTz ujobs_clock_now(void);
 

@@ -51,6 +51,10 @@ typedef struct ClockValue
 	TimestampTz instant;
 } ClockValue;
 
+/* The years 1970 to 9999: what is added to an instant of them is finite. */
+#define FIRST_CLOCK (-INT64CONST(10957) * USECS_PER_DAY)
+#define LAST_CLOCK (INT64CONST(2921940) * USECS_PER_DAY)
+
 /* Soft parse: a setting's check hook reports, it does not raise. */
 static bool
 clock_parse(const char *text, ClockValue *value)
@@ -68,7 +72,7 @@ clock_parse(const char *text, ClockValue *value)
 																 CStringGetDatum(text),
 																 ObjectIdGetDatum(InvalidOid),
 																 Int32GetDatum(-1)));
-		ok = !TIMESTAMP_NOT_FINITE(value->instant);
+		ok = value->instant >= FIRST_CLOCK && value->instant < LAST_CLOCK;
 	}
 	PG_CATCH();
 	{
@@ -87,7 +91,7 @@ clock_check(char **newval, void **extra, GucSource source)
 
 	if (!clock_parse(*newval, &value))
 	{
-		GUC_check_errdetail("\"%s\" is not a finite timestamp with time zone.", *newval);
+		GUC_check_errdetail("\"%s\" is not a timestamp with time zone between the years 1970 and 9999.", *newval);
 		return false;
 	}
 	*extra = ujobs_compat_guc_malloc(sizeof(ClockValue));

@@ -157,7 +157,9 @@ static void
 in_subtransaction(Run *run, void (*work) (Run *run))
 {
 	ResourceOwner owner = CurrentResourceOwner;
+	bool		exits = ExitOnAnyError;
 
+	ExitOnAnyError = false;		/* a failed job is a result, not the end of the session */
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(run->memory);
 	PG_TRY();
@@ -174,6 +176,7 @@ in_subtransaction(Run *run, void (*work) (Run *run))
 		RollbackAndReleaseCurrentSubTransaction();
 	}
 	PG_END_TRY();
+	ExitOnAnyError = exits;
 	MemoryContextSwitchTo(run->memory);
 	CurrentResourceOwner = owner;
 }

@@ -56,8 +56,11 @@ ujobs_session_begin(UjobsSession *session, const UjobsJob *job, bool may_commit)
 static void
 drop_temp_tables(void)
 {
-	if (ujobs_compat_has_temp_schema())
-		ResetTempTableNamespace();
+	if (!ujobs_compat_has_temp_schema())
+		return;
+	PushActiveSnapshot(GetTransactionSnapshot());	/* what is dropped may have toasted catalogue rows */
+	ResetTempTableNamespace();
+	PopActiveSnapshot();
 }
 
 static void

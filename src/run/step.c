@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -218,6 +219,7 @@ want(UjobsStepEntry *entry, const char *command, Jsonb *args)
 	run.request.command = pstrdup(command);
 	run.request.args = args != NULL ? DatumGetJsonbPCopy(JsonbPGetDatum(args)) : NULL;
 	MemoryContextSwitchTo(old);
+	ExitOnAnyError = false;		/* a handler may have set exit_on_error: this is no failure */
 	ereport(ERROR,
 			(errcode(ERRCODE_QUERY_CANCELED),
 			 errmsg("unwinding the handler to run step \"%s\"", entry->step.name)));
@@ -363,6 +365,7 @@ ujobs_step_suspend(UjobsStepRun *r, const UjobsStep *step)
 	r->suspended->event = step->event != NULL ? pstrdup(step->event) : NULL;
 	r->suspended->match = step->match != NULL ? pstrdup(step->match) : NULL;
 	MemoryContextSwitchTo(old);
+	ExitOnAnyError = false;		/* as above */
 	ereport(ERROR,
 			(errcode(ERRCODE_QUERY_CANCELED),
 			 errmsg("job is suspended in step \"%s\"", step->name)));

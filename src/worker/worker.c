@@ -83,6 +83,7 @@ ujobs_worker_settle_session(const char *application_name)
 		{"statement_timeout", "0"},
 		{"lock_timeout", "0"},
 		{"idle_in_transaction_session_timeout", "0"},
+		{"exit_on_error", "off"},
 		{"transaction_timeout", "0"},	/* since 17 */
 	};
 

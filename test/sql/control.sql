@@ -174,6 +174,8 @@ select control_make_finished('c-p-' || n, s::"char", now() - n * interval '1 day
   from unnest(array['d', 'x', 'c', 'd']) with ordinality as u (s, n);
 select ujobs.purge('2 days 1 hour', 'control_purge0');
 select key from control_ended order by key;
+set ujobs.clock = '294276-12-31';
+set ujobs.clock = '1969-12-31 23:59:59Z';
 set ujobs.clock = '2099-01-01 00:00:00Z';
 select ujobs.purge('50 days', 'control_purge0'), ujobs.purge('1 day 1 hour', 'control_purge0');
 reset ujobs.clock;

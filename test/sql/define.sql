@@ -35,6 +35,15 @@ create function define."Odd.Name"(jsonb) returns jsonb language sql as 'select $
 
 -- Kinds.
 select define.try($$ select ujobs.define_job('define.plain', 'define.plain', 'k:{id}')::text $$);
+-- The same again, whatever the session's settings.
+begin;
+set local quote_all_identifiers = on;
+set local transform_null_equals = on;
+set local intervalstyle = 'sql_standard';
+set local datestyle = 'german';
+set local bytea_output = 'escape';
+select define.try($$ select ujobs.define_job('define.plain', 'define.plain', 'k:{id}')::text $$);
+rollback;
 select define.try($$ select ujobs.define_job('define.nothing', 'define.nothing', '{id}')::text $$);
 select define.try($$ select ujobs.define_job('define.record', 'define.record', '{id}')::text $$);
 select define.try($$ select ujobs.define_job('define.steps', 'define.steps', '{id}', retry => '{"attempts": 7, "backoff": "fixed"}')::text $$);
@@ -153,7 +162,7 @@ select define.try($$ select ujobs.define_job('define.bad', 'define.steps', 'k', 
 select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', batch => 0)::text $$);
 select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', batch => 1001)::text $$);
 select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', retention => '-1 s')::text $$);
-select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', retention => '10001 years')::text $$);
+select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', retention => '110 years')::text $$);
 select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', retry => '{"attempts": 0}')::text $$);
 select define.try($$ select ujobs.define_job('define.bad', 'define.plain', 'k', input_schema => '[]')::text $$);
 

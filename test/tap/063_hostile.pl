@@ -97,5 +97,26 @@ is($sql->("select ujobs.retry($id) ->> 'state'"), 'ready', 'the job can be retri
 is(job_end($node, $id), 'done 2', 'and ends');
 is($sql->('select * from ujobs.check()'), '', 'the store is sound');
 
+# ---- settings that would turn an error into the end of the process ----
+
+$sql->(q{alter system set exit_on_error = on});
+$sql->(q{select pg_reload_conf()});
+is($end_of->('exits', q{set exit_on_error = on; call ujobs.step_sleep('nap', '10 ms'); call ujobs.step_run('s', 'select 1');}),
+	'done 1', 'exit_on_error does not end the executor of a job that sleeps');
+is($end_of->('exits_in_step', q{call ujobs.step_sleep('nap', '10 ms'); set exit_on_error = on; call ujobs.step_sleep('nap2', '10 ms');}),
+	'done 1', 'nor when it is set after a first sleep');
+$sql->(q{alter system reset exit_on_error});
+$sql->(q{select pg_reload_conf()});
+
+# ---- temporary objects whose catalogue rows are toasted ----
+
+is($end_of->('toasted', q{for n in 1 .. 3 loop
+		execute format('create domain pg_temp.d%s as text default %L', n, (select string_agg(md5(i::text), '') from generate_series(1, 600) as i));
+	end loop;
+	commit;}), 'done 1', 'a job that leaves temporary domains of 19 kB');
+my $executor = $sql->(q{select pid from ujobs.workers where kind = 'executor'});
+is($end_of->('after', q{perform 1;}), 'done 1', 'and the next one');
+is($sql->(q{select pid from ujobs.workers where kind = 'executor'}), $executor, 'in the same executor');
+
 $node->stop;
 done_testing();
