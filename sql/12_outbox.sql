@@ -79,8 +79,20 @@ create table ujobs_internal.consumer (
     queue text collate "C" not null,
     sink_id int not null,
     enabled boolean not null,
+    allow_unsigned boolean not null default false,
     primary key (queue, sink_id)
 );
+
+-- Keys of brokers' queues.  All of a queue are accepted; new messages are
+-- signed with the one that signs.  Not dumped: it would be a way to read them.
+create table ujobs_internal.queue_key (
+    created_at timestamptz not null,
+    signs boolean not null,
+    queue text collate "C" not null,
+    key bytea not null,
+    primary key (queue, key)
+);
+create unique index queue_key_signs on ujobs_internal.queue_key (queue) where signs;
 
 -- Messages that were taken in: job_id is the job that one became, or the live
 -- one that held its key.  Until it can become a job it is parked with its body

@@ -84,21 +84,72 @@ Errors: UJ003 an unknown driver, or the sink is of another kind, missing or too 
 
 Example: select ujobs.set_queue_driver(''mail'', ''nats'', ''bus'');';
 
-create function ujobs.consume_queue(queue text, sink text, enabled boolean default true) returns jsonb
+create function ujobs.consume_queue(queue text, sink text, enabled boolean default true,
+    allow_unsigned boolean default false) returns jsonb
     language c volatile as 'MODULE_PATHNAME', 'ujobs_sql_consume_queue';
 
-comment on function ujobs.consume_queue(text, text, boolean) is
-'Takes the jobs of a broker''s queue in here, and returns {queue, sink, enabled}. Superuser only.
+comment on function ujobs.consume_queue(text, text, boolean, boolean) is
+'Takes the jobs of a broker''s queue in here, and returns {queue, sink, enabled, allowUnsigned}. Superuser only.
 
 Each message becomes a job of the definition of that name here, in a queue of the same name, in exactly one of the databases that consume the queue. The message is acknowledged once the job is committed. One whose job is not defined here, or whose input is refused, is parked (ujobs.inbox) and tried again when definitions change.
 
-  queue    its name, 1 to 63 bytes
-  sink     a sink of kind nats or redis
-  enabled  false: takes no more
+A message must be signed with a key of the queue (UJ030 parks it): the first call makes one. Give it to the other databases of the queue and to programs that write to it, with ujobs.queue_key and ujobs.set_queue_key.
+
+  queue           its name, 1 to 63 bytes
+  sink            a sink of kind nats or redis
+  enabled         false: takes no more
+  allow_unsigned  true: messages need no signature, so every program that can write to the broker can run any job here
 
 Errors: UJ003 the sink is of kind http; 22004 queue or sink is NULL; 25006 read-only transaction or standby; 42501 not a superuser; 42704 no such sink.
 
 Example: select ujobs.consume_queue(''mail'', ''bus'');';
+
+create function ujobs.queue_key(queue text) returns text
+    language c stable as 'MODULE_PATHNAME', 'ujobs_sql_queue_key';
+comment on function ujobs.queue_key(text) is
+'The key that signs the messages of a broker''s queue, as hexadecimal digits; NULL when there is none. Superuser only. Who has it can make jobs of any definition in the databases that consume the queue.
+
+  queue  its name
+
+Errors: 22004 queue is NULL; 42501 not a superuser.
+
+Example: select ujobs.queue_key(''mail'');';
+
+create function ujobs.set_queue_key(queue text, key text, sign boolean default true) returns void
+    language c volatile as 'MODULE_PATHNAME', 'ujobs_sql_set_queue_key';
+comment on function ujobs.set_queue_key(text, text, boolean) is
+'Accepts messages of a broker''s queue that are signed with this key, and signs with it from now on. Keys that were accepted before stay so until ujobs.retire_queue_keys. Superuser only.
+
+  queue  its name
+  key    what ujobs.queue_key or ujobs.rotate_queue_key returned in another database
+  sign   false: accepts it only
+
+Errors: UJ003 key is not 32 to 256 hexadecimal digits; 22004 queue or key is NULL; 25006 read-only transaction or standby; 42501 not a superuser.
+
+Example: select ujobs.set_queue_key(''mail'', ''2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683'');';
+
+create function ujobs.rotate_queue_key(queue text, sign boolean default true) returns text
+    language c volatile as 'MODULE_PATHNAME', 'ujobs_sql_rotate_queue_key';
+comment on function ujobs.rotate_queue_key(text, boolean) is
+'Makes a new key for a broker''s queue, accepts it, signs with it from now on, and returns it. Superuser only. With several databases: make it with sign false, give it to all with ujobs.set_queue_key(queue, key, false), then let all sign with it, and at last call ujobs.retire_queue_keys in all.
+
+  queue  its name
+  sign   false: accepts it only
+
+Errors: 22004 queue is NULL; 25006 read-only transaction or standby; 42501 not a superuser.
+
+Example: select ujobs.rotate_queue_key(''mail'');';
+
+create function ujobs.retire_queue_keys(queue text) returns void
+    language c volatile as 'MODULE_PATHNAME', 'ujobs_sql_retire_queue_keys';
+comment on function ujobs.retire_queue_keys(text) is
+'Accepts messages of a broker''s queue only with the key that signs. Superuser only. Messages that are still at the broker with another key are parked then.
+
+  queue  its name
+
+Errors: 22004 queue is NULL; 25006 read-only transaction or standby; 42501 not a superuser.
+
+Example: select ujobs.retire_queue_keys(''mail'');';
 
 create function ujobs.retry_outbox(id bigint) returns void
     language c volatile as 'MODULE_PATHNAME', 'ujobs_sql_retry_outbox';

@@ -51,6 +51,10 @@ revoke execute on function ujobs.set_sink_secret from public;
 revoke execute on function ujobs.drop_sink from public;
 revoke execute on function ujobs.set_queue_driver from public;
 revoke execute on function ujobs.consume_queue from public;
+revoke execute on function ujobs.queue_key from public;
+revoke execute on function ujobs.set_queue_key from public;
+revoke execute on function ujobs.rotate_queue_key from public;
+revoke execute on function ujobs.retire_queue_keys from public;
 
 -- publish_event and publish stay with PUBLIC, because every running job may
 -- call them; they look for a grant to a role by themselves (docs/decisions/005).

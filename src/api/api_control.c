@@ -203,6 +203,9 @@ refuse_running(int64 id, const UjobsWhere *where)
 {
 	UjobsSlot	slot;
 
+	/* One that was cancelled starts again when the attempt that goes on has ended. */
+	if (where->state == UJOBS_STATE_CANCELLED && !is_own_job(id))
+		return;
 	if (is_running(id, where, &slot))
 		ereport(ERROR,
 				(errcode(UJOBS_ERRCODE(JOB_NOT_CANCELLABLE)),

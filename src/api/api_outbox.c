@@ -162,6 +162,68 @@ sink_argument(FunctionCallInfo fcinfo)
 	return sink;
 }
 
+/* ---- names that are the engine's own ---- */
+
+static const char *
+text_option(const UjobsSink *sink, const char *name, const char *if_absent)
+{
+	JsonbValue	value;
+
+	if (getKeyJsonValueFromContainer(&sink->options->root, name, strlen(name), &value) == NULL ||
+		value.type != jbvString)
+		return if_absent;
+	return pnstrdup(value.val.string.val, value.val.string.len);
+}
+
+static bool
+begins_with(const char *text, const char *stream, const char *rest)
+{
+	size_t		length = strlen(stream);
+
+	return strncmp(text, stream, length) == 0 &&
+		   strncmp(text + length, rest, strlen(rest)) == 0;
+}
+
+/* Is that a queue of the other sink, or where its messages are claimed? */
+static bool
+is_own_name(const UjobsSink *other, const char *name)
+{
+	if (strcmp(other->kind, "redis") == 0)
+		return begins_with(name, text_option(other, "stream", "ujobs"), ":");
+	return begins_with(name, text_option(other, "stream", "UJOBS"), ".jobs.") ||
+		begins_with(name, text_option(other, "stream", "UJOBS"), ".claims.");
+}
+
+/*
+ * By name alone: whether two sinks lead to the same system is not known here.
+ * Messages are signed as well (signature.h): this is to say no at once.
+ */
+static void
+refuse_own_name(const UjobsSink *sink, const char *topic)
+{
+	const char *name = topic;
+	UjobsSink  *others;
+	int			n;
+
+	if (strcmp(sink->kind, "redis") == 0)
+		name = text_option(sink, "stream", topic);
+	else if (strcmp(sink->kind, "nats") != 0)
+		return;
+	if (strpbrk(name, ":.") == NULL)
+		return;
+	others = ujobs_sink_list(&n);
+	for (int i = 0; i < n; i++)
+	{
+		if (strcmp(others[i].kind, sink->kind) == 0 && is_own_name(&others[i], name))
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("permission denied for \"%s\" of sink \"%s\"", name, sink->name),
+					 errdetail("It is where jobs of queues go, or are claimed (sink \"%s\").",
+							   others[i].name),
+					 errhint("Call ujobs.enqueue to make a job of that queue, or publish to another topic.")));
+	}
+}
+
 /* publish(sink, topic, payload, key, headers) */
 Datum
 ujobs_sql_publish(PG_FUNCTION_ARGS)
@@ -177,6 +239,7 @@ ujobs_sql_publish(PG_FUNCTION_ARGS)
 	message.topic = ujobs_argument_required(fcinfo, 1, "topic");
 	check_text("topic", message.topic,
 			   "Name the subject, stream or path that the message goes to.");
+	refuse_own_name(sink, message.topic);
 	if (PG_ARGISNULL(2))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),

@@ -15,6 +15,7 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
+#include "api/api_queue_key.h"
 #include "api/argument.h"
 #include "core/connection.h"
 #include "core/error.h"
@@ -444,6 +445,8 @@ ujobs_sql_set_queue_driver(PG_FUNCTION_ARGS)
 	sink = PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2));
 	PreventCommandIfReadOnly("ujobs.set_queue_driver()");
 	ujobs_sink_drive_queue(queue, driver, driver_sink(queue, driver, sink));
+	if (strcmp(driver, "pg") != 0)
+		ujobs_queue_key_require(queue);
 	ujobs_definition_invalidate();
 
 	ujobs_json_begin_object(&json, NULL);
@@ -461,17 +464,20 @@ ujobs_sql_consume_queue(PG_FUNCTION_ARGS)
 	char	   *queue;
 	UjobsSink  *sink;
 	bool		enabled = PG_ARGISNULL(2) || PG_GETARG_BOOL(2);
+	bool		allow_unsigned = !PG_ARGISNULL(3) && PG_GETARG_BOOL(3);
 
 	superuser_required("consume_queue");
 	queue = queue_argument(fcinfo);
 	PreventCommandIfReadOnly("ujobs.consume_queue()");
 	sink = broker_required(ujobs_argument_required(fcinfo, 1, "sink"), queue);
-	ujobs_sink_set_consumer(queue, sink->id, enabled);
+	ujobs_sink_set_consumer(queue, sink->id, enabled, allow_unsigned);
+	ujobs_queue_key_require(queue);
 	ujobs_definition_invalidate();
 
 	ujobs_json_begin_object(&json, NULL);
 	ujobs_json_text(&json, "queue", queue);
 	ujobs_json_text(&json, "sink", sink->name);
 	ujobs_json_boolean(&json, "enabled", enabled);
+	ujobs_json_boolean(&json, "allowUnsigned", allow_unsigned);
 	PG_RETURN_JSONB_P(ujobs_json_end(&json));
 }

@@ -84,17 +84,24 @@ refuse_interval(const char *option, const char *detail)
 	ujobs_argument_refuse(option, detail, "Give a time to wait, such as '3 days'.");
 }
 
-/* Now plus the interval, by the calendar of the session's time zone. */
+/*
+ * Now plus the interval, by the calendar of the session's time zone; *fault:
+ * what is wrong with it, or NULL.  A replay does not ask: at - clock_timestamp()
+ * is negative when it is over.
+ */
 static TimestampTz
-instant_after(const Interval *interval, const char *option)
+instant_after(const Interval *interval, const char **fault)
 {
 	TimestampTz now = ujobs_clock_now();
 	int64		us = ujobs_clock_interval_us(interval);
 
+	*fault = NULL;
 	if (us < 0)
-		refuse_interval(option, "It is negative.");
+		*fault = "It is negative.";
 	if (us > UJOBS_MAX_INTERVAL_US)
-		refuse_interval(option, "It is longer than 100 years.");
+		*fault = "It is longer than 100 years.";
+	if (*fault != NULL)
+		return now;
 	return DatumGetTimestampTz(DirectFunctionCall2(
 		timestamptz_pl_interval, TimestampTzGetDatum(now), PointerGetDatum(interval)));
 }
@@ -113,11 +120,11 @@ interval_words(const Interval *interval)
 
 /* A wait may have no end. */
 static TimestampTz
-deadline_argument(FunctionCallInfo fcinfo, int n)
+deadline_argument(FunctionCallInfo fcinfo, int n, const char **fault)
 {
 	if (PG_ARGISNULL(n))
 		return DT_NOEND;
-	return instant_after(PG_GETARG_INTERVAL_P(n), "timeout");
+	return instant_after(PG_GETARG_INTERVAL_P(n), fault);
 }
 
 /* The row of one INOUT argument, where the function has one. */
@@ -196,6 +203,7 @@ ujobs_sql_step_result(PG_FUNCTION_ARGS)
 static Datum
 step_sleep(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 {
+	UjobsStepSleep sleep = {0};
 	int			n = PG_NARGS() - 1;
 	Interval   *duration;
 
@@ -204,8 +212,10 @@ step_sleep(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 	duration = PG_GETARG_INTERVAL_P(n);
 	if (n == 1 && PG_ARGISNULL(0))
 		ujobs_argument_refuse_null("a step's name", "Give each step of a job a name of its own.");
-	ujobs_step_wait_sleep(call, n == 1 ? text_argument(fcinfo, 0) : NULL, interval_words(duration),
-					 instant_after(duration, "duration"));
+	sleep.name = n == 1 ? text_argument(fcinfo, 0) : NULL;
+	sleep.what = interval_words(duration);
+	sleep.wake_at = instant_after(duration, &sleep.fault);
+	ujobs_step_wait_sleep(call, &sleep);
 	PG_RETURN_VOID();
 }
 
@@ -218,13 +228,17 @@ ujobs_sql_step_sleep(PG_FUNCTION_ARGS)
 static Datum
 step_sleep_until(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 {
+	UjobsStepSleep sleep = {0};
+
 	if (PG_ARGISNULL(0))
 		ujobs_argument_refuse_null("a step's name", "Give each step of a job a name of its own.");
 	if (PG_ARGISNULL(1))
 		ujobs_argument_refuse_null("wake_at", "Give the instant at which the job goes on.");
 	if (TIMESTAMP_NOT_FINITE(PG_GETARG_TIMESTAMPTZ(1)))
 		refuse_interval("wake_at", "It never comes, or is infinitely long ago.");
-	ujobs_step_wait_sleep(call, text_argument(fcinfo, 0), NULL, PG_GETARG_TIMESTAMPTZ(1));
+	sleep.name = text_argument(fcinfo, 0);
+	sleep.wake_at = PG_GETARG_TIMESTAMPTZ(1);
+	ujobs_step_wait_sleep(call, &sleep);
 	PG_RETURN_VOID();
 }
 
@@ -244,13 +258,13 @@ step_wait_for_event(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 	UjobsStepWait wait = {
 		.event = event,
 		.match = match,
-		.deadline = deadline_argument(fcinfo, 3),
 		.required = !PG_ARGISNULL(4) && PG_GETARG_BOOL(4)
 	};
 
 	if (event == NULL)
 		ujobs_argument_refuse_null("event", "Name the event to wait for.");
 	ujobs_step_wait_check_event(event, match);
+	wait.deadline = deadline_argument(fcinfo, 3, &wait.fault);
 	return inout(fcinfo, ujobs_step_wait(call, text_argument(fcinfo, 0), &wait));
 }
 
@@ -263,7 +277,10 @@ ujobs_sql_step_wait_for_event(PG_FUNCTION_ARGS)
 static Datum
 step_wait_for_job(FunctionCallInfo fcinfo, const UjobsStepCall *call)
 {
-	UjobsStepWait wait = {.deadline = PG_NARGS() > 2 ? deadline_argument(fcinfo, 2) : DT_NOEND};
+	UjobsStepWait wait = {.deadline = DT_NOEND};
+
+	if (PG_NARGS() > 2)
+		wait.deadline = deadline_argument(fcinfo, 2, &wait.fault);
 
 	if (PG_ARGISNULL(1))
 		ujobs_argument_refuse_null("job_id", "Give the id that ujobs.enqueue returned.");

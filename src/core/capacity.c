@@ -13,7 +13,7 @@
 #define KEEP_US 1000000			/* what was freed, for the process that asked */
 
 int
-ujobs_capacity_surplus(void)
+ujobs_capacity_surplus(uint32 *generation)
 {
 	UjobsSlot	slot[UJOBS_MAX_SLOTS];
 	int			best = -1;
@@ -36,6 +36,7 @@ ujobs_capacity_surplus(void)
 		{
 			best = i;
 			most = n;
+			*generation = slot[i].generation;
 		}
 	}
 	return best;
@@ -46,6 +47,7 @@ static void
 release_one(void)
 {
 	int			index = -1;
+	uint32		generation = 0;
 
 	for (int i = 0; i < UJOBS_MAX_SLOTS && index < 0; i++)
 	{
@@ -54,11 +56,12 @@ release_one(void)
 		ujobs_slot_copy(i, &slot);
 		if (slot.state == UJOBS_SLOT_IDLE && !slot.leave)
 			index = i;
+		generation = slot.generation;
 	}
 	if (index < 0)
-		index = ujobs_capacity_surplus();
+		index = ujobs_capacity_surplus(&generation);
 	if (index >= 0)
-		ujobs_slot_ask_leave(index);
+		ujobs_slot_ask_leave(index, generation);
 }
 
 /* How many processes must become free; <= 0: none. */

@@ -35,6 +35,6 @@ extern UjobsCapacity ujobs_capacity_ask(int wanted);
  * every role has one only, the one that did most, so that roles and databases
  * take turns.
  */
-extern int	ujobs_capacity_surplus(void);
+extern int	ujobs_capacity_surplus(uint32 *generation);
 
 #endif							/* UJOBS_CORE_CAPACITY_H */

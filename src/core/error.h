@@ -95,6 +95,12 @@
 	UJOBS_ERROR(TOO_COMPLEX, "027", "X_TOO_COMPLEX", false, \
 				"a schema or pattern would cost too much, or its check of an input did", \
 				"Write a simpler schema; ujobs.max_schema_size and ujobs.max_validation_steps are the bounds.") \
+	UJOBS_ERROR(STEP_CHANGED, "029", "X_STEP_CHANGED", true, \
+				"a step of that name is remembered as one of another kind, or as another wait", \
+				"Give what is new a name of its own, or let the jobs that remember the old step end first.") \
+	UJOBS_ERROR(MESSAGE_FORGED, "030", "X_MESSAGE_FORGED", false, \
+				"a message of a broker's queue was not signed with a key of the queue", \
+				"Give its producer the key (ujobs.queue_key, ujobs.set_queue_key), or let consume_queue allow unsigned messages.") \
 	UJOBS_ERROR(CORRUPT_STATE, "099", "X_CORRUPT_STATE", false, \
 				"a row of the store says something impossible", \
 				"Run SELECT * FROM ujobs.check() and report what it shows.")

@@ -67,7 +67,7 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) UjobsSlot
 	int64		job_id;			/* running now, 0 = none */
 	int64		cancel_id;		/* a SIGINT for this job is being sent */
 	bool		cancel_sent;	/* it was: the executor waits for this before its next job */
-	bool		evicted;		/* its process was ended because its job ignored an interrupt */
+	int64		evicted_id;		/* its process is ended because this job ignored an interrupt; 0 = not */
 	int32		definition_id;
 	int32		attempt;
 	TimestampTz job_started;

@@ -68,7 +68,8 @@ assign(UjobsSlot *slot, Oid database, Oid role, TimestampTz now)
 	slot->taken = slot->jobs_done = slot->work_us = 0;
 	slot->committing = false;
 	slot->job_id = slot->cancel_id = 0;
-	slot->cancel_sent = slot->evicted = false;
+	slot->cancel_sent = false;
+	slot->evicted_id = 0;
 	if (!is_kept(slot, now))
 		slot->heir_until = 0;	/* an heir's claim is kept until it is alive: its process may have to be tried again */
 	slot->since = now;
@@ -175,8 +176,8 @@ end_cancels(UjobsSlot *slot)
  * Under slot_lock, so that the slot is not given to another executor before
  * its entry in the crash marker is cleared.
  */
-void
-ujobs_slot_free(int index, uint32 generation, bool died)
+static bool
+free_slot(int index, uint32 generation, bool died, bool if_starting)
 {
 	UjobsSlot  *slot = slot_at(index);
 	UjobsControl *control = ujobs_shmem_control();
@@ -188,7 +189,7 @@ ujobs_slot_free(int index, uint32 generation, bool died)
 	ujobs_crashmark_attach();
 	LWLockAcquire(control->slot_lock, LW_EXCLUSIVE);
 	SpinLockAcquire(&slot->mutex);
-	freed = slot->generation == generation && slot->state != UJOBS_SLOT_FREE;
+	freed = is_of(slot, generation) && (!if_starting || slot->state == UJOBS_SLOT_STARTING);
 	if (freed)
 	{
 		if (slot->heir_until != 0)
@@ -203,6 +204,19 @@ ujobs_slot_free(int index, uint32 generation, bool died)
 	if (freed)
 		ujobs_crashmark_set(index, slot->database, 0);
 	LWLockRelease(control->slot_lock);
+	return freed;
+}
+
+void
+ujobs_slot_free(int index, uint32 generation, bool died)
+{
+	(void) free_slot(index, generation, died, false);
+}
+
+bool
+ujobs_slot_free_lost(int index, uint32 generation)
+{
+	return free_slot(index, generation, true, true);
 }
 
 bool
@@ -438,13 +452,12 @@ ujobs_slot_evict(int index, uint32 generation, TimestampTz interrupted_before)
 	int64		job_id = 0;
 
 	SpinLockAcquire(&slot->mutex);
-	if (is_of(slot, generation) && slot->job_id != 0 && !slot->committing && !slot->evicted &&
+	if (is_of(slot, generation) && slot->job_id != 0 && !slot->committing && slot->evicted_id == 0 &&
 		pg_atomic_read_u64(&slot->interrupted_at) != 0 &&
 		ujobs_slot_interrupted_at(index) < interrupted_before)
 	{
-		slot->evicted = true;
+		slot->evicted_id = job_id = slot->job_id;
 		pid = slot->pid;
-		job_id = slot->job_id;
 	}
 	SpinLockRelease(&slot->mutex);
 	if (pid != 0)
@@ -452,13 +465,13 @@ ujobs_slot_evict(int index, uint32 generation, TimestampTz interrupted_before)
 	return job_id;
 }
 
-bool
-ujobs_slot_was_evicted(int index)
+int64
+ujobs_slot_evicted_job(int index)
 {
 	UjobsSlot	slot;
 
 	ujobs_slot_copy(index, &slot);
-	return slot.evicted;
+	return slot.evicted_id;
 }
 
 void
@@ -501,27 +514,33 @@ ujobs_slot_memory(int index)
 }
 
 void
-ujobs_slot_ask_leave(int index)
+ujobs_slot_ask_leave(int index, uint32 generation)
 {
 	UjobsSlot  *slot = slot_at(index);
 
 	SpinLockAcquire(&slot->mutex);
-	slot->leave = true;
-	slot->heir_until = 0;
+	if (is_of(slot, generation))
+	{
+		slot->leave = true;
+		slot->heir_until = 0;
+	}
 	SpinLockRelease(&slot->mutex);
 	ujobs_slot_wake(index);
 }
 
 void
-ujobs_slot_ask_leave_for(int index, Oid database, Oid role)
+ujobs_slot_ask_leave_for(int index, uint32 generation, Oid database, Oid role)
 {
 	UjobsSlot  *slot = slot_at(index);
 
 	SpinLockAcquire(&slot->mutex);
-	slot->leave = true;
-	slot->heir_database = database;
-	slot->heir_role = role;
-	slot->heir_until = DT_NOEND;
+	if (is_of(slot, generation))
+	{
+		slot->leave = true;
+		slot->heir_database = database;
+		slot->heir_role = role;
+		slot->heir_until = DT_NOEND;	/* until it is free: then for HEIR_US */
+	}
 	SpinLockRelease(&slot->mutex);
 	ujobs_slot_wake(index);
 }

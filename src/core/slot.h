@@ -40,6 +40,9 @@ extern int	ujobs_slot_count(int *leaving);
  */
 extern void ujobs_slot_free(int index, uint32 generation, bool died);
 
+/* Dispatcher: the same for a process that never began; false: it has begun after all. */
+extern bool ujobs_slot_free_lost(int index, uint32 generation);
+
 /* Executor: its process begins.  False when the slot was given to another meanwhile. */
 extern bool ujobs_slot_attach(int index, uint32 generation);
 
@@ -88,8 +91,8 @@ extern TimestampTz ujobs_slot_interrupted_at(int index);
  */
 extern int64 ujobs_slot_evict(int index, uint32 generation, TimestampTz interrupted_before);
 
-/* Executor: was that why it ends? */
-extern bool ujobs_slot_was_evicted(int index);
+/* Executor: the job that it was sent for, 0 = none: perhaps not the one at hand any more. */
+extern int64 ujobs_slot_evicted_job(int index);
 
 /* Dispatcher: when to be told: at so few tickets left, or after every job. */
 extern void ujobs_slot_set_wakeup(int index, uint32 generation, uint32 low_water, bool notify);
@@ -104,13 +107,13 @@ extern void ujobs_slot_copy(int index, UjobsSlot *copy);
 extern pg_atomic_uint64 *ujobs_slot_memory(int index);
 
 /* Ask an executor to go (when its job is done), and wake it. */
-extern void ujobs_slot_ask_leave(int index);
+extern void ujobs_slot_ask_leave(int index, uint32 generation);
 
 /*
  * The same, its slot being kept for this role for a moment: who waits longest
  * would lose the race.
  */
-extern void ujobs_slot_ask_leave_for(int index, Oid database, Oid role);
+extern void ujobs_slot_ask_leave_for(int index, uint32 generation, Oid database, Oid role);
 
 /* SIGTERM to all executors of a database: their jobs are given back. */
 extern void ujobs_slot_terminate_all(Oid database);

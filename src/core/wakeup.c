@@ -364,7 +364,7 @@ ujobs_wakeup_rescan_now(void)
 void
 ujobs_wakeup_dispatcher(void)
 {
-	if (my_engine == NULL)
+	if (my_engine == NULL || my_engine->database != MyDatabaseId)
 		my_engine = ujobs_engine_find(MyDatabaseId);
 	if (my_engine != NULL)
 		ujobs_engine_wake(&my_engine->dispatcher_latch);

@@ -46,4 +46,22 @@ typedef struct UjobsStep
 	struct varlena *error;
 } UjobsStep;
 
+typedef enum UjobsStepKind
+{
+	UJOBS_STEP_KIND_COMMAND,	/* of step_run, step_begin or step_put */
+	UJOBS_STEP_KIND_SLEEP,
+	UJOBS_STEP_KIND_EVENT,
+	UJOBS_STEP_KIND_CHILD
+} UjobsStepKind;
+
+static inline UjobsStepKind
+ujobs_step_kind(const UjobsStep *step)
+{
+	if (step->child_id != 0)
+		return UJOBS_STEP_KIND_CHILD;
+	if (step->event != NULL)
+		return UJOBS_STEP_KIND_EVENT;
+	return step->wake_at != 0 ? UJOBS_STEP_KIND_SLEEP : UJOBS_STEP_KIND_COMMAND;
+}
+
 #endif							/* UJOBS_MODEL_STEP_H */

@@ -115,6 +115,12 @@ ujobs_external_step_put(const UjobsJob *job, const char *name, Jsonb *output)
 
 	if (steps.step != NULL && steps.step->wake_at != 0)
 		refuse_name(name);
+	if (steps.step != NULL && steps.step->status == UJOBS_STEP_COMPLETED)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(STEP_DUPLICATE)),
+				 errmsg("step \"%s\" is completed", name),
+				 errdetail("What a job remembers of a step is never changed."),
+				 errhint("Ask ujobs.step_get first, and do not do again what it gives.")));
 	complete(job, &steps, &step, output);
 	PopActiveSnapshot();
 }
@@ -182,7 +188,9 @@ ujobs_external_step_await(const UjobsJob *job, const char *name, const UjobsStep
 	*payload = NULL;
 	if (steps.step != NULL && step.event == NULL)
 		refuse_name(name);
-	if (steps.step == NULL)
+	if (steps.step != NULL)
+		ujobs_step_memory_check_same(steps.step, wait);
+	else
 	{
 		step.status = UJOBS_STEP_WAITING;
 		step.event = wait->event;

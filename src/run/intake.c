@@ -24,9 +24,11 @@
 #include "model/template.h"
 #include "model/traceparent.h"
 #include "run/intake.h"
+#include "run/signature.h"
 #include "store/definition_store.h"
 #include "store/enqueue_store.h"
 #include "store/inbox_store.h"
+#include "store/queue_key_store.h"
 
 /* ---- reading a message ---- */
 
@@ -241,6 +243,7 @@ describe(const ErrorData *error)
 typedef struct Attempt
 {
 	UjobsIntake *intake;
+	const UjobsQueueKeys *keys; /* it must be signed with one of these; NULL: it need not be */
 	Jsonb	   *message;		/* NULL: not JSON */
 	Jsonb	   *error;			/* why it is parked */
 } Attempt;
@@ -285,6 +288,32 @@ parsed(const char *payload, size_t size)
 		jsonb_in, CStringGetDatum(text == payload ? pnstrdup(payload, size) : text)));
 }
 
+/* Who holds the queue's key wrote it, under this id: so it cannot be sent again as another one. */
+static void
+check_signature(const UjobsIntake *m, Jsonb *message, const UjobsQueueKeys *keys)
+{
+	const char *why;
+	char	   *text;
+	char	   *id;
+
+	text = m->payload != NULL ? unconstify(char *, m->payload) :
+		JsonbToCString(NULL, &message->root, VARSIZE(message));
+	if (!ujobs_signature_check(text, m->payload != NULL ? m->payload_size : strlen(text),
+							   keys->key, keys->n, &why))
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(MESSAGE_FORGED)),
+				 errmsg("a message of queue \"%s\" is not from a producer of it", m->queue),
+				 errdetail("%s.", why),
+				 errhint("Give its producer the key: ujobs.queue_key here, ujobs.set_queue_key there.")));
+	id = JB_ROOT_IS_OBJECT(message) ? text_member(message, "id") : NULL;
+	if (id == NULL || strcmp(id, m->message_id) != 0)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(MESSAGE_FORGED)),
+				 errmsg("a message of queue \"%s\" is not from a producer of it", m->queue),
+				 errdetail("It was signed with the id \"%s\" and sent with the id \"%s\".",
+						   id != NULL ? id : "", m->message_id)));
+}
+
 static void
 become_jobs(Attempt *attempts, int n, TimestampTz now)
 {
@@ -294,6 +323,8 @@ become_jobs(Attempt *attempts, int n, TimestampTz now)
 
 		if (attempts[i].message == NULL)
 			attempts[i].message = parsed(m->payload, m->payload_size);
+		if (attempts[i].keys != NULL)
+			check_signature(m, attempts[i].message, attempts[i].keys);
 		m->job_id = become_job(attempts[i].message, m->queue, now);
 		m->fate = UJOBS_INTAKE_JOB;
 	}
@@ -406,10 +437,24 @@ record(const Attempt *attempts, int n, TimestampTz now)
 		ujobs_inbox_insert(rows, n_rows, now);
 }
 
+/* NULL: messages that its queue gets from its sink need not be signed. */
+static const UjobsQueueKeys *
+keys_of(const UjobsIntake *m)
+{
+	UjobsQueueKeys *keys;
+
+	if (ujobs_queue_key_allows_unsigned(m->queue, m->sink_id))
+		return NULL;
+	keys = palloc(sizeof(UjobsQueueKeys));
+	*keys = ujobs_queue_key_all(m->queue);
+	return keys;
+}
+
 void
 ujobs_intake_take(UjobsIntake *messages, int n, TimestampTz now)
 {
 	Attempt    *attempts = palloc0(Max(n, 1) * sizeof(Attempt));
+	const UjobsQueueKeys *keys;
 	int			left;
 
 	Assert(IsTransactionState());
@@ -418,8 +463,21 @@ ujobs_intake_take(UjobsIntake *messages, int n, TimestampTz now)
 	left = sort_out(messages, n, attempts);
 	if (left == 0)
 		return;
+	keys = keys_of(&messages[0]);
+	for (int i = 0; i < left; i++)
+		attempts[i].keys = keys;
 	try_all(attempts, left, now);
 	record(attempts, left, now);
+}
+
+/* Was that the reason for which it was parked?  Others were looked at after the signature. */
+static bool
+was_forged(Jsonb *error)
+{
+	char	   *code = error == NULL ? NULL : text_member(error, "sqlstate");
+
+	return code == NULL ||
+		   strcmp(code, unpack_sql_state(UJOBS_ERRCODE(MESSAGE_FORGED))) == 0;
 }
 
 char *
@@ -432,7 +490,11 @@ ujobs_intake_retry_parked(const char *after, int max, TimestampTz now)
 	for (int i = 0; i < n; i++)
 	{
 		UjobsIntake intake = {.message_id = rows[i].message_id, .queue = rows[i].queue, .sink_id = rows[i].sink_id};
-		Attempt		attempt = {.intake = &intake, .message = rows[i].message};
+		Attempt		attempt = {
+			.intake = &intake,
+			.message = rows[i].message,
+			.keys = was_forged(rows[i].error) ? keys_of(&intake) : NULL
+		};
 
 		try_one(&attempt, now);
 		if (intake.fate == UJOBS_INTAKE_LATER)

@@ -28,7 +28,7 @@ typedef struct UjobsIntake
 } UjobsIntake;
 
 /*
- * Takes them in, in the caller's transaction: jobs and inbox rows together, so
+ * Takes them in, all of one queue and sink, in the caller's transaction: jobs and inbox rows together, so
  * once it commits all but LATER may be acknowledged.  Set a short lock_timeout
  * before: a message whose key another transaction holds is then left for
  * later.  Raises what is no fault of a message (no disk, a cancel): then

@@ -19,6 +19,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "run/route.h"
+#include "run/signature.h"
 #include "store/driver_store.h"
 #include "store/outbox_store.h"
 
@@ -139,6 +140,8 @@ send(const UjobsEnqueueOptions *options, const UjobsDriver *driver, UjobsEnqueue
 		ujobs_enqueue_run_id(&result->run_id);
 		ids[i] = result->run_id;
 		payloads[i] = message_of(options, &items[i]);
+		if (driver->key != NULL)
+			payloads[i] = ujobs_signature_add(payloads[i], driver->key);
 		ujobs_route_check_size(payloads[i], driver->sink, driver->max_payload);
 	}
 	(void) ujobs_outbox_write(&message, payloads, ids, n);
@@ -154,6 +157,8 @@ send_all(const UjobsEnqueueOptions *options, const UjobsDriver *cached, UjobsEnq
 
 	driver.sink = pstrdup(cached->sink);
 	driver.driver = pstrdup(cached->driver);
+	driver.key = cached->key == NULL ? NULL :
+		DatumGetByteaPCopy(PointerGetDatum(cached->key));
 	check_conflict(options, &driver);
 	chunk = AllocSetContextCreate(CurrentMemoryContext, "ujobs messages", ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(chunk);

@@ -237,7 +237,7 @@ ujobs_step_run(const UjobsStepCall *call, const char *name, const char *command,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("the command of step \"%s\" must not be null", name != NULL ? name : ""),
 				 errhint("Give one SQL statement.")));
-	entry = ujobs_step_memory_take(&run, name);
+	entry = ujobs_step_memory_take(&run, name, NULL);
 	if (entry->step.status == UJOBS_STEP_COMPLETED)
 		return ujobs_step_memory_output(&run, entry);
 	if (run.level == UJOBS_CALL_NESTED)
@@ -252,7 +252,7 @@ ujobs_step_begin(const UjobsStepCall *call, const char *name)
 
 	(void) ujobs_step_here(call, name);
 	check_no_block();
-	entry = ujobs_step_memory_take(&run, name);
+	entry = ujobs_step_memory_take(&run, name, NULL);
 	if (entry->step.status == UJOBS_STEP_COMPLETED)
 		return false;
 	ujobs_step_activate(&run, entry);

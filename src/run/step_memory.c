@@ -99,8 +99,77 @@ ujobs_step_memory_check_name(const char *name)
 				 errhint("Use a name of 1 to %d bytes.", UJOBS_MAX_STEP_BYTES)));
 }
 
+/* ---- is it the same step? ---- */
+
+static const char *
+words_of(const UjobsStep *step)
+{
+	switch (ujobs_step_kind(step))
+	{
+		case UJOBS_STEP_KIND_COMMAND:
+			return "a command or a block";
+		case UJOBS_STEP_KIND_SLEEP:
+			return "a sleep";
+		case UJOBS_STEP_KIND_CHILD:
+			return "a wait for a job";
+		case UJOBS_STEP_KIND_EVENT:
+			break;
+	}
+	return step->match == NULL ?
+		psprintf("a wait for event \"%s\"", step->event) :
+		psprintf("a wait for event \"%s\" with match \"%s\"", step->event, step->match);
+}
+
+static bool
+is_same_text(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* A command that failed is remembered as an error alone. */
+void
+ujobs_step_memory_check_same(const UjobsStep *remembered, const UjobsStep *asked)
+{
+	static const UjobsStep command = {0};
+
+	if (asked == NULL)
+		asked = &command;
+	if (remembered->status == UJOBS_STEP_FAILED ||
+		(ujobs_step_kind(remembered) == ujobs_step_kind(asked) &&
+		 is_same_text(remembered->event, asked->event) &&
+		 is_same_text(remembered->match, asked->match)))
+		return;
+	ereport(ERROR,
+			(errcode(UJOBS_ERRCODE(STEP_CHANGED)),
+			 errmsg("step \"%s\" is remembered as another step", remembered->name),
+			 errdetail("The job remembers %s; now it is %s.", words_of(remembered), words_of(asked)),
+			 errhint("Give what is new a name of its own, or let the jobs that remember the old step end first.")));
+}
+
+/* Named after its duration when it was met first: the words may be others now. */
+const char *
+ujobs_step_memory_next_sleep(UjobsStepRun *run)
+{
+	const UjobsStepEntry *first = NULL;
+	ListCell   *cell;
+
+	if (!run->loaded)
+		load(run);
+	foreach(cell, run->entries)
+	{
+		const UjobsStepEntry *entry = lfirst(cell);
+
+		if (!entry->used && entry->step.seq > 0 &&
+			strncmp(entry->step.name, "sleep:", 6) == 0 &&
+			ujobs_step_kind(&entry->step) == UJOBS_STEP_KIND_SLEEP &&
+			(first == NULL || entry->step.seq < first->step.seq))
+			first = entry;
+	}
+	return first != NULL ? first->step.name : NULL;
+}
+
 UjobsStepEntry *
-ujobs_step_memory_take(UjobsStepRun *run, const char *name)
+ujobs_step_memory_take(UjobsStepRun *run, const char *name, const UjobsStep *asked)
 {
 	UjobsStepEntry *entry;
 
@@ -120,6 +189,8 @@ ujobs_step_memory_take(UjobsStepRun *run, const char *name)
 				 errmsg("step \"%s\" was used twice in one attempt", name),
 				 errdetail("A step is remembered by its name."),
 				 errhint("Give each step a name of its own; in a loop, put the iteration into it.")));
+	if (entry->step.seq > 0)
+		ujobs_step_memory_check_same(&entry->step, asked);
 	entry->used = true;
 	if (entry->step.seq > 0)
 		run->reached = entry->step.seq;

@@ -81,8 +81,19 @@ extern Jsonb *ujobs_step_memory_archive(UjobsStepRun *run, const UjobsJob *job, 
 /* Sees what this transaction did. */
 extern void ujobs_step_memory_push_snapshot(void);
 
-/* The entry of that name, used from now on in this attempt; UJ012 when it was before. */
-extern UjobsStepEntry *ujobs_step_memory_take(UjobsStepRun *run, const char *name);
+/*
+ * The entry of that name, used from now on in this attempt.  UJ012 when it was
+ * before; UJ029 when what is remembered is not what is asked for: NULL: a
+ * command, else the kind of `asked`, and for an event its name and match.
+ */
+extern UjobsStepEntry *ujobs_step_memory_take(UjobsStepRun *run, const char *name,
+											  const UjobsStep *asked);
+
+/* Raises UJ029 when the remembered step is not what is asked for. */
+extern void ujobs_step_memory_check_same(const UjobsStep *remembered, const UjobsStep *asked);
+
+/* The first sleep without a name of its own that this attempt has not come to, or NULL. */
+extern const char *ujobs_step_memory_next_sleep(UjobsStepRun *run);
 
 /* Was the name used in this attempt? */
 extern bool ujobs_step_memory_is_used(UjobsStepRun *run, const char *name);

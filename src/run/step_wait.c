@@ -37,25 +37,43 @@ conclude(UjobsStepRun *run, UjobsStepEntry *entry, UjobsStep *step, Jsonb *outpu
 
 /* A place for the call, and its entry; NULL when it is completed. */
 static UjobsStepEntry *
-arrive(UjobsStepRun *run, const char *name)
+arrive(UjobsStepRun *run, const char *name, const UjobsStep *asked)
 {
 	UjobsStepEntry *entry;
 
 	if (run->block)
 		ujobs_step_refuse_open_block();
-	entry = ujobs_step_memory_take(run, name);
+	entry = ujobs_step_memory_take(run, name, asked);
 	if (entry->step.status != UJOBS_STEP_COMPLETED)
 		ujobs_step_activate(run, entry);
 	return entry;
 }
 
+static void
+check_interval(const char *option, const char *fault)
+{
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				 errmsg("option \"%s\" has an invalid value", option),
+				 errdetail_internal("%s", fault),
+				 errhint("Give a time to wait, such as '3 days'.")));
+}
+
 /* ---- sleeping ---- */
 
-/* A loop may sleep again and again without naming each time. */
+/*
+ * A loop may sleep again and again without naming each time.  The sleeps that
+ * are remembered are met in their order, whatever their duration is by now.
+ */
 static const char *
 name_sleep(UjobsStepRun *run, const char *what)
 {
+	const char *remembered = ujobs_step_memory_next_sleep(run);
 	char	   *name = psprintf("sleep:%s", what);
+
+	if (remembered != NULL)
+		return remembered;
 
 	for (int n = 2; ujobs_step_memory_is_used(run, name); n++)
 		name = psprintf("sleep:%s#%d", what, n);
@@ -63,17 +81,20 @@ name_sleep(UjobsStepRun *run, const char *what)
 }
 
 void
-ujobs_step_wait_sleep(const UjobsStepCall *call, const char *name, const char *what,
-					  TimestampTz wake_at)
+ujobs_step_wait_sleep(const UjobsStepCall *call, const UjobsStepSleep *sleep)
 {
-	UjobsStepRun *run = ujobs_step_here(call, name != NULL ? name : "sleep");
-	UjobsStepEntry *entry = arrive(run, name != NULL ? name : name_sleep(run, what));
+	static const UjobsStep asked = {.wake_at = 1};
+	UjobsStepRun *run = ujobs_step_here(call, sleep->name != NULL ? sleep->name : "sleep");
+	UjobsStepEntry *entry = arrive(run, sleep->name != NULL ? sleep->name :
+								   name_sleep(run, sleep->what), &asked);
 	UjobsStep	step = entry->step;
 
 	if (step.status == UJOBS_STEP_COMPLETED)
 		return;
 	if (step.status != UJOBS_STEP_SLEEPING)
-		step.wake_at = wake_at;
+		check_interval("duration", sleep->fault);
+	if (step.status != UJOBS_STEP_SLEEPING)
+		step.wake_at = sleep->wake_at;
 	step.status = UJOBS_STEP_SLEEPING;
 	if (step.wake_at > ujobs_clock_now())
 		ujobs_step_suspend(run, &step);
@@ -257,8 +278,13 @@ follow_child(UjobsStepRun *run, UjobsStepEntry *entry, UjobsStep *step, const Uj
 Jsonb *
 ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait *wait)
 {
+	UjobsStep	asked = {
+		.child_id = wait->child_id,
+		.event = unconstify(char *, wait->event),
+		.match = unconstify(char *, wait->match)
+	};
 	UjobsStepRun *run = ujobs_step_here(call, name);
-	UjobsStepEntry *entry = arrive(run, name);
+	UjobsStepEntry *entry = arrive(run, name, &asked);
 	UjobsStep	step = entry->step;
 	Jsonb	   *output;
 
@@ -268,6 +294,7 @@ ujobs_step_wait(const UjobsStepCall *call, const char *name, const UjobsStepWait
 		refuse_itself(run->job);
 	if (step.status != UJOBS_STEP_WAITING)
 	{
+		check_interval("timeout", wait->fault);
 		fill_wait(run, &step, wait);
 		register_wait(run, entry, &step);
 	}

@@ -6,9 +6,15 @@
 
 #include "run/step.h"
 
-/* name NULL: derived from what. */
-extern void ujobs_step_wait_sleep(const UjobsStepCall *call, const char *name, const char *what,
-								  TimestampTz wake_at);
+typedef struct UjobsStepSleep
+{
+	const char *name;			/* NULL: derived from what */
+	const char *what;
+	TimestampTz wake_at;
+	const char *fault;			/* of its duration, a sentence; only a sleep that begins asks for it */
+} UjobsStepSleep;
+
+extern void ujobs_step_wait_sleep(const UjobsStepCall *call, const UjobsStepSleep *sleep);
 
 typedef struct UjobsStepWait
 {
@@ -16,6 +22,7 @@ typedef struct UjobsStepWait
 	const char *match;			/* NULL: any */
 	int64		child_id;		/* or a job */
 	TimestampTz deadline;		/* DT_NOEND: none */
+	const char *fault;			/* of its timeout, a sentence; only a wait that begins asks for it */
 	bool		required;
 } UjobsStepWait;
 

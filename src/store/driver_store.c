@@ -29,6 +29,7 @@ decode(const UjobsResult *r, uint64 row, UjobsDriver *driver)
 	driver->driver = ujobs_query_result_text(r, row, 1, cache_context);
 	driver->sink_id = DatumGetInt32(ujobs_query_result_datum(r, row, 2));
 	driver->sink = ujobs_query_result_text(r, row, 3, cache_context);
+	driver->key = (bytea *) DatumGetPointer(ujobs_query_result_copy(r, row, 5, cache_context));
 	driver->max_payload = ujobs_sink_module_max_payload(
 		driver->driver, ujobs_query_result_jsonb(r, row, 4, CurrentMemoryContext));
 }

@@ -14,6 +14,7 @@ typedef struct UjobsDriver
 	int32		sink_id;
 	char	   *sink;
 	int64		max_payload;	/* bytes */
+	bytea	   *key;			/* that signs its messages; NULL: they are not signed */
 } UjobsDriver;
 
 /*

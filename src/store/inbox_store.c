@@ -100,6 +100,7 @@ ujobs_inbox_parked(const char *after, int max, int *n)
 		rows[i].queue = ujobs_query_result_text(&result, i, 1, identity.caller);
 		rows[i].sink_id = DatumGetInt32(ujobs_query_result_datum(&result, i, 2));
 		rows[i].message = ujobs_query_result_jsonb(&result, i, 3, identity.caller);
+		rows[i].error = ujobs_query_result_jsonb(&result, i, 4, identity.caller);
 	}
 	ujobs_identity_leave(&identity);
 	return rows;

@@ -164,13 +164,14 @@ ujobs_sink_consumers(int *n)
 }
 
 void
-ujobs_sink_set_consumer(const char *queue, int32 sink_id, bool enabled)
+ujobs_sink_set_consumer(const char *queue, int32 sink_id, bool enabled, bool allow_unsigned)
 {
 	UjobsArgs	args = {0};
 
 	ujobs_query_bind_text(&args, queue);
 	ujobs_query_bind(&args, Int32GetDatum(sink_id));
 	ujobs_query_bind(&args, BoolGetDatum(enabled));
+	ujobs_query_bind(&args, BoolGetDatum(allow_unsigned));
 	(void) ujobs_catalogue_execute(UJOBS_SQL_CONSUMER_SET, &args);
 }
 

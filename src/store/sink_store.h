@@ -63,7 +63,8 @@ typedef struct UjobsConsumer
 extern UjobsConsumer *ujobs_sink_consumers(int *n);
 
 /* Consumes the queue of this sink from now on, or no more. */
-extern void ujobs_sink_set_consumer(const char *queue, int32 sink_id, bool enabled);
+extern void ujobs_sink_set_consumer(const char *queue, int32 sink_id, bool enabled,
+									bool allow_unsigned);
 
 /* The queue's jobs go to this sink from now on; driver 'pg' with sink_id 0: they stay. */
 extern void ujobs_sink_drive_queue(const char *queue, const char *driver, int32 sink_id);

@@ -323,6 +323,7 @@ after_error(ErrorData *error, int n)
 
 	executor.job = NULL;
 	leave_if_extension_gone();
+	MemoryContextSwitchTo(executor.run);
 	if (job == NULL)
 		ereport(FATAL,
 				(errcode(error->sqlerrcode),
@@ -430,7 +431,7 @@ static void
 at_exit_record(int code, Datum arg)
 {
 	const UjobsJob *job = executor.job;
-	bool		evicted = ujobs_slot_was_evicted(executor.slot);
+	bool		evicted = job != NULL && ujobs_slot_evicted_job(executor.slot) == job->id;
 	ErrorData  *error;
 
 	executor.job = NULL;
@@ -456,7 +457,7 @@ static void
 at_exit_free(int code, Datum arg)
 {
 	ujobs_slot_free(executor.slot, executor.generation,
-					code != 0 && !ujobs_slot_was_evicted(executor.slot));
+					code != 0 && ujobs_slot_evicted_job(executor.slot) == 0);
 	ujobs_wakeup_dispatcher();
 }
 

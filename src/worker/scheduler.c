@@ -38,7 +38,7 @@ static bool more;				/* the last batch was full */
 
 /* ---- the dispatcher's side ---- */
 
-void
+TimestampTz
 ujobs_scheduler_ensure(UjobsEngine *of)
 {
 	static TimestampTz tried_at = 0;
@@ -46,14 +46,15 @@ ujobs_scheduler_ensure(UjobsEngine *of)
 	TimestampTz now;
 
 	if (of->scheduler_pid != 0)
-		return;
+		return DT_NOEND;
 	now = GetCurrentTimestamp();
 	if (now - tried_at < RESTART_US)
-		return;
+		return tried_at + RESTART_US;
 	tried_at = now;
 	ujobs_spawn_describe(&worker, "scheduler", ObjectIdGetDatum(MyDatabaseId));
 	if (!RegisterDynamicBackgroundWorker(&worker, NULL))
 		(void) ujobs_capacity_ask(1);
+	return now + RESTART_US;
 }
 
 void
@@ -75,6 +76,7 @@ static void
 at_exit(int code, Datum arg)
 {
 	(void) ujobs_engine_leave_process(&engine->scheduler_pid);
+	ujobs_engine_wake(&engine->dispatcher_latch);	/* which starts another one */
 }
 
 static void
@@ -220,6 +222,7 @@ ujobs_scheduler_main(Datum arg)
 		if (GetCurrentTimestamp() >= house_at)
 		{
 			keep_house(first);
+			MemoryContextSwitchTo(round);
 			house_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ROUND_MS);
 			continue;
 		}

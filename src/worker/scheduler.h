@@ -10,7 +10,7 @@
 extern PGDLLEXPORT void ujobs_scheduler_main(Datum arg);
 
 /* The dispatcher: start it when it is not there (with a pause between tries). */
-extern void ujobs_scheduler_ensure(UjobsEngine *engine);
+extern TimestampTz ujobs_scheduler_ensure(UjobsEngine *engine);
 
 /* The dispatcher: end it. */
 extern void ujobs_scheduler_stop(UjobsEngine *engine);

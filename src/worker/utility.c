@@ -20,6 +20,7 @@
 #include "core/slot.h"
 #include "core/wakeup.h"
 #include "worker/utility.h"
+#include "worker/worker.h"
 
 #define LEAVE_PATIENCE_US (INT64CONST(4) * USECS_PER_SEC)	/* the server itself waits 5 s */
 #define HOLD_US (INT64CONST(600) * USECS_PER_SEC)	/* if this session dies: come back then */
@@ -105,12 +106,9 @@ anybody_left(const UjobsEngine *engine)
 static void
 send_away(UjobsEngine *engine)
 {
-	if (engine->dispatcher_pid != 0)
-		kill(engine->dispatcher_pid, SIGTERM);
-	if (engine->scheduler_pid != 0)
-		kill(engine->scheduler_pid, SIGTERM);
-	if (engine->relay_pid != 0)
-		kill(engine->relay_pid, SIGTERM);
+	ujobs_worker_end(engine->dispatcher_pid);
+	ujobs_worker_end(engine->scheduler_pid);
+	ujobs_worker_end(engine->relay_pid);
 	ujobs_slot_terminate_all(engine->database);
 }
 

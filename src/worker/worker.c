@@ -56,11 +56,13 @@ ujobs_worker_end(pid_t pid)
 bool
 ujobs_worker_extension_is_here(void)
 {
+	MemoryContext caller = CurrentMemoryContext;
 	bool		here;
 
 	StartTransactionCommand();
 	here = OidIsValid(ujobs_identity_extension_owner());
 	CommitTransactionCommand();
+	MemoryContextSwitchTo(caller);
 	return here;
 }
 
@@ -143,10 +145,14 @@ ujobs_worker_ms_until(TimestampTz then)
 	return (long) Min((us + 999) / 1000, 3600000);
 }
 
+/* Of the caller of begin: the server leaves a context of its own after a commit. */
+static MemoryContext around;
+
 void
 ujobs_worker_begin(void)
 {
 	Assert(!IsTransactionState());
+	around = CurrentMemoryContext;
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -157,6 +163,7 @@ ujobs_worker_commit(void)
 {
 	PopActiveSnapshot();
 	CommitTransactionCommand();
+	MemoryContextSwitchTo(around);
 }
 
 void

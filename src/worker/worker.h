@@ -72,7 +72,7 @@ extern void ujobs_worker_wait_pipe(UjobsWakePipe *pipe, long timeout_ms);
 /* Milliseconds from now until then, rounded up; 0 when past; at most an hour. */
 extern long ujobs_worker_ms_until(TimestampTz then);
 
-/* A transaction of the engine's own around its statements. */
+/* A transaction of the engine's own around its statements; the memory context is the caller's again after it. */
 extern void ujobs_worker_begin(void);
 extern void ujobs_worker_commit(void);
 

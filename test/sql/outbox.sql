@@ -135,7 +135,8 @@ select id, run_id is not null as run_id, deduped
   from ujobs.enqueue('outbox_echo', '{"id": 1, "org": "acme"}', enqueued_by => 'me', priority => 3,
                      traceparent => '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01');
 select count(*) from ujobs.jobs where name = 'outbox_echo';
-select o.sink, o.topic, o.key, o.headers, o.payload - 'id' - 'runId' as message,
+select o.sink, o.topic, o.key, o.headers, o.payload - 'id' - 'runId' - 'signatureSha256' as message,
+       length(o.payload ->> 'signatureSha256') as signature,
        o.message_id::text = o.payload ->> 'runId' and o.payload ->> 'id' = o.payload ->> 'runId' as one_id
   from ujobs.outbox o;
 rollback;

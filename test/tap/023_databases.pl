@@ -161,7 +161,7 @@ foreach my $name (sort keys %lost)
 	like($three->("select ujobs.why($id{$name}) ->> 'reason'"), $lost{$name}, "$name is suspended, and why() says it");
 }
 $three->(q{alter role mute login; create role "left" login; alter function moved rename to work; create role heir login});
-$three->(q{select ujobs.set_job_owner('gone_work', 'heir')});
+$three->(q{select ujobs.set_job_owner('gone_work', 'heir'), ujobs.set_job_owner('left_work', 'left')});
 is(job_end($node, $id{$_}, database => 'three'), 'done 1', "$_ runs when what it missed is back") foreach sort keys %lost;
 is($three->(q{select string_agg(name || '=' || (result #>> '{}'), ' ' order by name) from ujobs.jobs where id in } . "($id{gone_work}, $id{left_work})"),
 	'gone_work=heir left_work=left', 'as the owner it has then');

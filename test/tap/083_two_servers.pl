@@ -85,6 +85,7 @@ create function count_it(input jsonb) returns jsonb language sql as
 select ujobs.define_job('count', 'public.count_it', '{n}', retry => '{"attempts": 100}');
 select ujobs.define_sink('broker', '$broker->{kind}', '{"url": "$broker->{url}"}');
 select ujobs.consume_queue('shared', 'broker');
+select ujobs.set_queue_key('shared', repeat('5e', 32));
 SQL
 	return $node;
 }

@@ -44,6 +44,8 @@ pass('what NATS does not take is parked with the reason');
 
 $_->safe_psql('postgres', q(select ujobs.consume_queue('mail', 'bus'))) for @node;
 $one->safe_psql('postgres', q(select ujobs.set_queue_driver('mail', 'nats', 'bus')));
+my $key = $one->safe_psql('postgres', q(select ujobs.queue_key('mail')));
+$_->safe_psql('postgres', qq(select ujobs.set_queue_key('mail', '$key'))) for @node;
 my $done = q(select count(*) from ujobs.jobs where state = 'done');
 sub enqueue_some
 {

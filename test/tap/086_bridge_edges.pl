@@ -61,7 +61,7 @@ is($sql->(q{select count(*) from ujobs.outbox where topic = 'hang' and attempts 
 
 # ---- a parked message of a queue is given up ----
 
-$sql->(q{select ujobs.consume_queue('edge', 'red')});
+$sql->(q{select ujobs.consume_queue('edge', 'red', allow_unsigned => true)});
 wait_for('group', sub { redis_cli($redis, qw(xinfo groups s:edge)) =~ /ujobs/ });
 redis_cli($redis, qw(xadd s:edge * id edge-1 payload), '{"name": "nobody"}');
 ok(wait_until_sql($node, q{select exists (select from ujobs.inbox where message_id = 'edge-1' and state = 'parked')}), 'a message of an unknown job is parked');

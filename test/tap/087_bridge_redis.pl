@@ -72,6 +72,9 @@ for my $database ('postgres', 'other')
 	$run->(q{select ujobs.consume_queue('mail', 'jobs')});
 }
 $sql->(q{select ujobs.set_queue_driver('mail', 'redis', 'jobs')});
+my $key = $sql->(q{select ujobs.queue_key('mail')});
+like($key, qr/^[0-9a-f]{64}$/, 'the queue has a key');
+$node->safe_psql('other', qq{select ujobs.set_queue_key('mail', '$key')});
 $sql->(q{select count(ujobs.enqueue('noted', jsonb_build_object('n', n))) from generate_series(1, 2000) n});
 my $counted = sub { return $node->safe_psql($_[0], q{select count(*) from ujobs.jobs where name = 'noted' and state = 'done'}); };
 ok(eval { wait_for('all jobs', sub { $counted->('postgres') + $counted->('other') == 2000 }) }, 'each job is done in one of them')
@@ -86,12 +89,56 @@ is(scalar(keys %seen), 2000, 'all of them');
 is(scalar(grep { $_ != 1 } values %seen), 0, 'once');
 wait_for('an empty stream', sub { redis_cli($redis, qw(xlen q:mail)) eq '0' });
 
+# A message that was made by hand, or sent again under another id, becomes no job.
+my $parked = sub {
+	my ($id, $why) = @_;
+	my $found = qq{select count(*) from ujobs.inbox where message_id = '$id' and state = 'parked'
+		and error ->> 'sqlstate' = 'UJ030' and error ->> 'detail' like '$why'};
+
+	return wait_for("message $id", sub { $sql->($found) + $node->safe_psql('other', $found) == 1 });
+};
+redis_cli($redis, qw(xadd q:mail * id forged-1 payload), '{"id": "forged-1", "name": "noted", "input": {"n": -1}}');
+ok($parked->('forged-1', 'It is not signed.'), 'a message without a signature is parked');
+my $replayed = $sql->(q{select payload from ujobs.outbox where topic = 'mail' and state = 'published' limit 1});
+redis_cli($redis, qw(xadd q:mail * id forged-2 payload), $replayed);
+ok($parked->('forged-2', 'It was signed with the id%'), 'so is one that is sent again under another id');
+redis_cli($redis, qw(xadd q:mail * id forged-3 payload), $replayed =~ s/"name": "noted"/"name": "other"/r);
+ok($parked->('forged-3', 'Its signature was made with none%'), 'and one whose text was changed');
+is($sql->(q{select count(*) from ujobs.jobs where name = 'noted' and (input ->> 'n')::int < 0}), '0', 'none ran');
+
+# A role that may only publish.
+$sql->(qq{create role forger login; grant execute on function ujobs.publish to forger;
+	select ujobs.define_sink('plain', 'redis', '{"url": "$redis->{url}"}')});
+foreach my $topic ('q:mail', 'q:any', 'ujobs:any')
+{
+	my (undef, undef, $said) = $node->psql('postgres', qq{\\set VERBOSITY sqlstate\nselect ujobs.publish('plain', '$topic', '{"name": "noted", "input": {"n": -2}}')},
+		extra_params => [ '-U', 'forger' ], on_error_stop => 0);
+	like($said, qr/42501/, "may not write to $topic");
+}
+$sql->(q{select ujobs.publish('plain', 'q', '{}'), ujobs.publish('plain', 'other:thing', '{}')});
+
+# Its key changes while jobs are underway.
+my $enqueue = sub { return $sql->(qq{select count(ujobs.enqueue('noted', jsonb_build_object('n', n))) from generate_series($_[0] + 1, $_[0] + 300) n}); };
+my $new = $sql->(q{select ujobs.rotate_queue_key('mail', sign => false)});
+$enqueue->(10000);
+$node->safe_psql('other', qq{select ujobs.set_queue_key('mail', '$new', sign => false)});
+$sql->(qq{select ujobs.set_queue_key('mail', '$new')});
+$enqueue->(20000);
+$node->safe_psql('other', qq{select ujobs.set_queue_key('mail', '$new')});
+wait_for('all jobs', sub { $counted->('postgres') + $counted->('other') == 2600 });
+$node->safe_psql($_, q{select ujobs.retire_queue_keys('mail')}) foreach 'postgres', 'other';
+is($sql->(q{select ujobs.queue_key('mail')}), $new, 'the new key signs');
+$enqueue->(30000);
+wait_for('all jobs', sub { $counted->('postgres') + $counted->('other') == 2900 });
+pass('nothing was lost');
+wait_for('an empty stream', sub { redis_cli($redis, qw(xlen q:mail)) eq '0' });
+
 # The server of the stream dies under messages that are being published.
 $sql->(q{select count(ujobs.enqueue('noted', jsonb_build_object('n', n))) from generate_series(2001, 4000) n});
 redis_kill($redis);
 $sql->(q{select count(ujobs.enqueue('noted', jsonb_build_object('n', n))) from generate_series(4001, 5000) n});
 redis_again($redis);
-ok(eval { wait_for('all jobs', sub { $counted->('postgres') + $counted->('other') == 5000 }) }, 'all jobs are done after a crash of redis')
+ok(eval { wait_for('all jobs', sub { $counted->('postgres') + $counted->('other') == 5900 }) }, 'all jobs are done after a crash of redis')
   or diag($counted->('postgres') . ' and ' . $counted->('other') . ' ' . $sql->('select * from ujobs.sinks'));
 for my $database ('postgres', 'other')
 {

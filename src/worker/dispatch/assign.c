@@ -497,7 +497,7 @@ ujobs_assign_dismiss(void)
 		if (!ujobs_executor_at(i)->used)
 			continue;
 		reclaim(i, UJOBS_RING_SIZE, now);
-		ujobs_slot_ask_leave(i);
+		ujobs_slot_ask_leave(i, ujobs_executor_at(i)->generation);
 	}
 }
 

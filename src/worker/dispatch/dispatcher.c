@@ -453,12 +453,11 @@ ujobs_dispatcher_main(Datum arg)
 			next = await_identity();
 		else
 		{
-			TimestampTz relay_at;
+			TimestampTz start_at = ujobs_scheduler_ensure(engine);
 
-			ujobs_scheduler_ensure(engine);
-			relay_at = ujobs_relay_ensure(engine);
+			start_at = Min(start_at, ujobs_relay_ensure(engine));
 			next = one_round();
-			next = Min(next, relay_at);
+			next = Min(next, start_at);
 		}
 		if (config_changed)
 			continue;

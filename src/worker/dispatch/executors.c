@@ -408,11 +408,9 @@ ujobs_executor_look(int index, UjobsReturns *returns, TimestampTz now)
 			finish_one(index, returns);
 		return end(index, !same || slot.died, returns, now);
 	}
-	if (slot.state == UJOBS_SLOT_STARTING && is_lost(index, slot.since, now))
-	{
-		ujobs_slot_free(index, executor->generation, true);
+	if (slot.state == UJOBS_SLOT_STARTING && is_lost(index, slot.since, now) &&
+		ujobs_slot_free_lost(index, executor->generation))
 		return end(index, true, returns, now);
-	}
 	return follow(index, &slot, returns, now);
 }
 

@@ -112,17 +112,21 @@ note_shortage(bool exhausted)
 
 /* An executor that idles with another role here, else one that idles in another database; or -1. */
 static int
-find_idle(Oid role)
+find_idle(Oid role, uint32 *generation)
 {
 	int			index = ujobs_executor_idle_of_other_role(role);
 
+	if (index >= 0)
+		*generation = ujobs_executor_at(index)->generation;
 	for (int i = 0; i < UJOBS_MAX_SLOTS && index < 0; i++)
 	{
 		UjobsSlot	slot;
 
 		ujobs_slot_copy(i, &slot);
-		if (slot.state == UJOBS_SLOT_IDLE && slot.database != MyDatabaseId && !slot.leave)
-			index = i;
+		if (slot.state != UJOBS_SLOT_IDLE || slot.database == MyDatabaseId || slot.leave)
+			continue;
+		index = i;
+		*generation = slot.generation;
 	}
 	return index;
 }
@@ -130,18 +134,19 @@ find_idle(Oid role)
 static void
 free_slot(Oid role, bool needed, TimestampTz now)
 {
+	uint32		generation = 0;
 	int			index;
 
 	next_look = Min(next_look, now + RETRY_FULL_US);
 	if (now - last_eviction < EVICT_IDLE_US)
 		return;
-	index = find_idle(role);
+	index = find_idle(role, &generation);
 	if (index < 0 && needed && now - last_eviction >= EVICT_BUSY_US)
-		index = ujobs_capacity_surplus();
+		index = ujobs_capacity_surplus(&generation);
 	if (index < 0)
 		return;
 	last_eviction = now;
-	ujobs_slot_ask_leave_for(index, MyDatabaseId, role);
+	ujobs_slot_ask_leave_for(index, generation, MyDatabaseId, role);
 }
 
 /*
