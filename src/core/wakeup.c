@@ -180,7 +180,10 @@ publish(void)
 	bool		waited_for;
 
 	if (note_launcher)
+	{
+		(void) ujobs_engine_get(MyDatabaseId);	/* a look before this commit may have found nothing here */
 		ujobs_engine_wake_launcher();
+	}
 	if (my_engine == NULL)
 		return;
 	publish_to_relay();

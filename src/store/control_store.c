@@ -316,7 +316,14 @@ ujobs_control_start(Oid *old_database)
 	{
 		/* A copy made inside the cluster keeps its role oids; a dump does not. */
 		(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_RESOLVE_OWNERS), NULL);
+		(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_RESOLVE_TASKS), NULL);
 		(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_RESOLVE_GRANTS), NULL);
+	}
+	if (OidIsValid(*old_database))
+	{
+		/* Logical replication brings rows, and no values of sequences. */
+		(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_LOCK_ROWS), NULL);
+		(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_CONTROL_ADVANCE_IDS), NULL);
 	}
 	return restored;
 }
