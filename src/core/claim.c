@@ -524,3 +524,16 @@ ujobs_claim_next_end(UjobsArea *area)
 {
 	return (TimestampTz) pg_atomic_read_u64(&area->claims.lease_end);
 }
+
+bool
+ujobs_claim_asks(UjobsArea *area, int place, uint64 *number)
+{
+	UjobsClaim *claim = &area->claims.claim[place];
+	bool		asks;
+
+	LWLockAcquire(&claim->lock, LW_SHARED);
+	asks = claim->state == UJOBS_CLAIM_ASKED;
+	*number = claim->number;
+	LWLockRelease(&claim->lock);
+	return asks;
+}

@@ -68,4 +68,7 @@ extern void ujobs_claim_expect_end(UjobsArea *area, TimestampTz then);
 /* The earliest that was noted since. */
 extern TimestampTz ujobs_claim_next_end(UjobsArea *area);
 
+/* Dispatcher: does the claim wait for an answer?  Then *number is its question's. */
+extern bool ujobs_claim_asks(UjobsArea *area, int place, uint64 *number);
+
 #endif							/* UJOBS_CORE_CLAIM_H */

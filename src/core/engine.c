@@ -82,16 +82,18 @@ ujobs_engine_get(Oid database)
 	return find_or_take(database, true);
 }
 
-void
+bool
 ujobs_engine_forget(Oid database)
 {
 	UjobsEngine *engine = ujobs_engine_find(database);
 	dsm_handle	handle = DSM_HANDLE_INVALID;
+	bool		freed;
 
 	if (engine == NULL)
-		return;
+		return true;
 	lock(LW_EXCLUSIVE);
-	if (engine->database == database && engine->dispatcher_pid == 0)
+	freed = engine->database == database && engine->dispatcher_pid == 0;
+	if (freed)
 	{
 		handle = engine->area;
 		engine->area = DSM_HANDLE_INVALID;
@@ -101,12 +103,18 @@ ujobs_engine_forget(Oid database)
 		engine->scheduler_latch = NULL;
 		engine->relay_latch = NULL;
 		pg_atomic_write_u64(&engine->outbox_low, PG_UINT64_MAX);
-		engine->hold_until = 0;
+		engine->hold_until = engine->asked_at = 0;
+		engine->no_worker = false;
+		pg_atomic_write_u32(&engine->dirty, 0);
+		pg_atomic_write_u32(&engine->relay_changed, 0);
+		pg_atomic_write_u32(&engine->tasks_changed, 0);
 	}
 	unlock();
-	ujobs_crashmark_forget(database);
+	if (freed)
+		ujobs_crashmark_forget(database);
 	if (handle != DSM_HANDLE_INVALID)
 		dsm_unpin_segment(handle);
+	return freed;
 }
 
 pid_t
@@ -277,7 +285,7 @@ ujobs_engine_wake_launcher(void)
 {
 	UjobsControl *control = ujobs_shmem_control();
 
-	pg_atomic_write_u32(&control->launcher_rung, 1);
+	pg_atomic_write_u32(&control->launcher_asked, 1);
 	ujobs_engine_wake(&control->launcher_latch);
 }
 

@@ -20,8 +20,11 @@
 extern UjobsEngine *ujobs_engine_find(Oid database);
 extern UjobsEngine *ujobs_engine_get(Oid database);
 
-/* The database or its extension is gone: frees the entry and lets the segment go. */
-extern void ujobs_engine_forget(Oid database);
+/*
+ * The database or its extension is gone: frees the entry and lets the segment
+ * go.  False: a dispatcher is still alive there, and nothing was changed.
+ */
+extern bool ujobs_engine_forget(Oid database);
 
 /*
  * Copies of all entries, UJOBS_MAX_ENGINES, as they were at one instant; and

@@ -29,7 +29,7 @@ control_init(UjobsControl *c, LWLockPadded *locks)
 		LWLockInitialize(&locks[i].lock, tranche);
 	c->engine_lock = &locks[0].lock;
 	c->slot_lock = &locks[1].lock;
-	pg_atomic_init_u32(&c->launcher_rung, 0);
+	pg_atomic_init_u32(&c->launcher_asked, 0);
 	for (int i = 0; i < UJOBS_MAX_ENGINES; i++)
 	{
 		c->engine[i].area = DSM_HANDLE_INVALID;

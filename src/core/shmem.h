@@ -52,15 +52,18 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) UjobsSlot
 	pid_t		pid;
 	Latch	   *latch;
 	bool		leave;			/* go when the job at hand is done */
-	Oid			heir_database;	/* whom it is kept for when it leaves, until heir_until */
-	Oid			heir_role;
-	TimestampTz heir_until;
+	Oid			reserved_database;	/* whom it is kept for when it leaves, until reserved_until */
+	Oid			reserved_role;
+	TimestampTz reserved_until;
 	bool		died;			/* free because its process was ended or failed */
 	bool		notify;			/* wake the dispatcher after every job */
 	uint32		low_water;		/* wake the dispatcher when so few are left */
 	uint32		head;			/* next to run */
 	uint32		tail;			/* next free */
 	uint64		taken;			/* tickets finished with, ever */
+	uint32		former_generation;	/* of the executor that had the slot before, and what it left */
+	uint64		former_taken;
+	bool		former_died;
 	uint64		jobs_done;
 	uint64		work_us;		/* of handlers, ever; waiting for a commit is not work */
 	bool		committing;		/* the handlers of the tickets at hand have returned */
@@ -116,7 +119,7 @@ typedef struct UjobsControl
 	LWLock	   *slot_lock;
 	pid_t		launcher_pid;
 	Latch	   *volatile launcher_latch;	/* as dispatcher_latch */
-	pg_atomic_uint32 launcher_rung; /* look at the databases again */
+	pg_atomic_uint32 launcher_asked; /* look at the databases again */
 	int			most_executors; /* until most_until, for processes are short; under slot_lock */
 	TimestampTz most_until;
 	UjobsEngine engine[UJOBS_MAX_ENGINES];

@@ -15,7 +15,7 @@
 #include "core/engine.h"
 #include "core/slot.h"
 
-#define HEIR_US 500000			/* a dispatcher without a free slot looks ten times as often */
+#define RESERVED_US 500000			/* a dispatcher without a free slot looks ten times as often */
 
 static inline UjobsSlot *
 slot_at(int index)
@@ -28,13 +28,13 @@ slot_at(int index)
 static bool
 is_kept(const UjobsSlot *slot, TimestampTz now)
 {
-	return slot->heir_until > now;
+	return slot->reserved_until > now;
 }
 
 static bool
-is_heir(const UjobsSlot *slot, Oid database, Oid role)
+is_reserved_for(const UjobsSlot *slot, Oid database, Oid role)
 {
-	return slot->heir_database == database && slot->heir_role == role;
+	return slot->reserved_database == database && slot->reserved_role == role;
 }
 
 /* Is it still the executor that the caller means?  Needs the mutex. */
@@ -57,6 +57,9 @@ assign(UjobsSlot *slot, Oid database, Oid role, TimestampTz now)
 	SpinLockAcquire(&slot->mutex);
 	Assert(slot->state == UJOBS_SLOT_FREE);
 	slot->state = UJOBS_SLOT_STARTING;
+	slot->former_generation = slot->generation;
+	slot->former_taken = slot->taken;
+	slot->former_died = slot->died;
 	generation = ++slot->generation;
 	slot->database = database;
 	slot->role = role;
@@ -71,7 +74,7 @@ assign(UjobsSlot *slot, Oid database, Oid role, TimestampTz now)
 	slot->cancel_sent = false;
 	slot->evicted_id = 0;
 	if (!is_kept(slot, now))
-		slot->heir_until = 0;	/* an heir's claim is kept until it is alive: its process may have to be tried again */
+		slot->reserved_until = 0;	/* a reservation is kept until its process is alive: its process may have to be tried again */
 	slot->since = now;
 	SpinLockRelease(&slot->mutex);
 	pg_atomic_write_u64(&slot->interrupted_at, 0);
@@ -97,7 +100,7 @@ ujobs_slot_allocate(Oid database, Oid role, int max_workers, bool (*is_settled)(
 		bool		kept = is_kept(slot, now);
 
 		if (slot->state != UJOBS_SLOT_FREE || !is_settled(i) ||
-			(kept && !is_heir(slot, database, role)))
+			(kept && !is_reserved_for(slot, database, role)))
 			used++;
 		else if (found < 0 || kept)
 			found = i;
@@ -192,8 +195,8 @@ free_slot(int index, uint32 generation, bool died, bool if_starting)
 	freed = is_of(slot, generation) && (!if_starting || slot->state == UJOBS_SLOT_STARTING);
 	if (freed)
 	{
-		if (slot->heir_until != 0)
-			slot->heir_until = now + HEIR_US;
+		if (slot->reserved_until != 0)
+			slot->reserved_until = now + RESERVED_US;
 		slot->state = UJOBS_SLOT_FREE;
 		slot->died = died;
 		slot->pid = 0;
@@ -231,7 +234,7 @@ ujobs_slot_attach(int index, uint32 generation)
 	if (mine)
 	{
 		slot->state = UJOBS_SLOT_IDLE;
-		slot->heir_until = 0;
+		slot->reserved_until = 0;
 		slot->pid = MyProcPid;
 		slot->latch = MyLatch;
 		slot->since = now;
@@ -468,10 +471,7 @@ ujobs_slot_evict(int index, uint32 generation, TimestampTz interrupted_before)
 int64
 ujobs_slot_evicted_job(int index)
 {
-	UjobsSlot	slot;
-
-	ujobs_slot_copy(index, &slot);
-	return slot.evicted_id;
+	return slot_at(index)->evicted_id;
 }
 
 void
@@ -491,10 +491,7 @@ ujobs_slot_set_wakeup(int index, uint32 generation, uint32 low_water, bool notif
 bool
 ujobs_slot_is_committing(int index)
 {
-	UjobsSlot	slot;
-
-	ujobs_slot_copy(index, &slot);
-	return slot.committing;
+	return slot_at(index)->committing;	/* one byte: as of some instant of now */
 }
 
 void
@@ -505,6 +502,21 @@ ujobs_slot_copy(int index, UjobsSlot *copy)
 	SpinLockAcquire(&slot->mutex);
 	*copy = *slot;
 	SpinLockRelease(&slot->mutex);
+}
+
+bool
+ujobs_slot_copy_of(int index, uint32 generation, UjobsSlot *copy)
+{
+	bool		known = true;
+
+	ujobs_slot_copy(index, copy);
+	if (copy->generation == generation)
+		return true;
+	known = copy->former_generation == generation;
+	copy->state = UJOBS_SLOT_FREE;
+	copy->taken = copy->former_taken;
+	copy->died = !known || copy->former_died;
+	return known;
 }
 
 pg_atomic_uint64 *
@@ -522,7 +534,7 @@ ujobs_slot_ask_leave(int index, uint32 generation)
 	if (is_of(slot, generation))
 	{
 		slot->leave = true;
-		slot->heir_until = 0;
+		slot->reserved_until = 0;
 	}
 	SpinLockRelease(&slot->mutex);
 	ujobs_slot_wake(index);
@@ -537,9 +549,9 @@ ujobs_slot_ask_leave_for(int index, uint32 generation, Oid database, Oid role)
 	if (is_of(slot, generation))
 	{
 		slot->leave = true;
-		slot->heir_database = database;
-		slot->heir_role = role;
-		slot->heir_until = DT_NOEND;	/* until it is free: then for HEIR_US */
+		slot->reserved_database = database;
+		slot->reserved_role = role;
+		slot->reserved_until = DT_NOEND;	/* until it is free: then for RESERVED_US */
 	}
 	SpinLockRelease(&slot->mutex);
 	ujobs_slot_wake(index);

@@ -103,6 +103,13 @@ extern bool ujobs_slot_is_committing(int index);
 /* A consistent copy. */
 extern void ujobs_slot_copy(int index, UjobsSlot *copy);
 
+/*
+ * The same of this executor, also when another database's dispatcher has taken
+ * the slot since: then it is free, and only taken and died count.  False: it
+ * was taken more than once, so what its executor left is not known.
+ */
+extern bool ujobs_slot_copy_of(int index, uint32 generation, UjobsSlot *copy);
+
 /* Where the executor tells how much memory it has allocated. */
 extern pg_atomic_uint64 *ujobs_slot_memory(int index);
 

@@ -52,7 +52,7 @@ typedef struct Known
 } Known;
 
 static HTAB *known;
-static bool complained = false;
+static bool said = false;
 
 void
 ujobs_launcher_register(void)
@@ -129,19 +129,19 @@ forget_absent(void)
 	{
 		if (k->present)
 			continue;
-		ujobs_engine_forget(k->database);
-		(void) hash_search(known, &k->database, HASH_REMOVE, NULL);
+		if (ujobs_engine_forget(k->database))
+			(void) hash_search(known, &k->database, HASH_REMOVE, NULL);
 	}
 }
 
 static void
-complain(void)
+log_shortage(void)
 {
-	if (!complained)
+	if (!said)
 		ereport(LOG,
 				(errmsg("could not start a ujobs dispatcher: max_worker_processes is exhausted"),
 				 errhint("Raise max_worker_processes.")));
-	complained = true;
+	said = true;
 }
 
 /*
@@ -162,13 +162,13 @@ has_capacity(Known *k, const UjobsEngine *engine)
 	if (capacity == UJOBS_CAPACITY_NONE)
 	{
 		if (!engine->no_worker)
-			complain();			/* else its dispatcher did */
+			log_shortage();			/* else its dispatcher did */
 		k->not_before = now + NO_CAPACITY_US;
 	}
 	else if (capacity == UJOBS_CAPACITY_THERE)
 	{
 		last_one = now;
-		complained &= !engine->no_worker;
+		said &= !engine->no_worker;
 	}
 	return capacity == UJOBS_CAPACITY_THERE;
 }
@@ -183,7 +183,7 @@ start_dispatcher(Known *k, UjobsEngine *engine, TimestampTz now)
 		started = false;
 		k->not_before = now + (ujobs_capacity_ask(1) == UJOBS_CAPACITY_NONE ? NO_CAPACITY_US :
 																			  CAPACITY_US);
-		complain();
+		log_shortage();
 	}
 	if (!started)
 	{
@@ -204,7 +204,7 @@ start_dispatcher(Known *k, UjobsEngine *engine, TimestampTz now)
 
 /* Should a dispatcher be started there now?  Sets *wait to when it should be asked again. */
 static bool
-is_due(const Known *k, const UjobsEngine *engine, bool rung, TimestampTz now, TimestampTz *wait)
+is_due(const Known *k, const UjobsEngine *engine, bool asked, TimestampTz now, TimestampTz *wait)
 {
 	TimestampTz at = k->not_before;
 
@@ -218,7 +218,7 @@ is_due(const Known *k, const UjobsEngine *engine, bool rung, TimestampTz now, Ti
 		return false;
 	if (engine->hold_until > now)
 		at = Max(at, engine->hold_until);
-	else if (rung)
+	else if (asked)
 		return true;			/* a session asked for it: no pause */
 	else if (!k->asked &&
 			 (engine->state == UJOBS_ENGINE_STOPPED || engine->state == UJOBS_ENGINE_PAUSED))
@@ -230,7 +230,7 @@ is_due(const Known *k, const UjobsEngine *engine, bool rung, TimestampTz now, Ti
 }
 
 static TimestampTz
-keep_engines(bool rung)
+keep_engines(bool asked)
 {
 	HASH_SEQ_STATUS status;
 	Known	   *k;
@@ -242,7 +242,7 @@ keep_engines(bool rung)
 	{
 		UjobsEngine *engine = ujobs_engine_find(k->database);
 
-		if (k->wanted && is_due(k, engine, rung, now, &wait))
+		if (k->wanted && is_due(k, engine, asked, now, &wait))
 		{
 			k->asked = !start_dispatcher(k, engine, now);
 			wait = Min(wait, k->not_before);
@@ -266,14 +266,14 @@ ujobs_launcher_main(Datum arg)
 	round = AllocSetContextCreate(TopMemoryContext, "ujobs round", ALLOCSET_DEFAULT_SIZES);
 	for (;;)
 	{
-		bool		rung = pg_atomic_exchange_u32(&control->launcher_rung, 0) != 0;
+		bool		asked = pg_atomic_exchange_u32(&control->launcher_asked, 0) != 0;
 		TimestampTz next;
 
 		MemoryContextSwitchTo(round);
 		look_at_databases();
 		MemoryContextReset(round);
 		forget_absent();
-		next = keep_engines(rung);
+		next = keep_engines(asked);
 		ujobs_worker_wait(Min(ujobs_worker_ms_until(next), LOOK_MS));
 	}
 }

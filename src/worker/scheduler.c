@@ -187,7 +187,7 @@ refresh_names(TimestampTz now)
 }
 
 static void
-keep_house(bool first)
+maintain(bool first)
 {
 	if (first)
 		try_piece("delete expired history", expire_all);
@@ -204,7 +204,7 @@ void
 ujobs_scheduler_main(Datum arg)
 {
 	MemoryContext round;
-	TimestampTz house_at = 0;
+	TimestampTz maintain_at = 0;
 
 	start_process(DatumGetObjectId(arg));
 	ujobs_cron_init();
@@ -219,16 +219,16 @@ ujobs_scheduler_main(Datum arg)
 		MemoryContextSwitchTo(round);
 		next = ujobs_cron_round(engine);
 		next = Min(next, ujobs_expiry_round());
-		if (GetCurrentTimestamp() >= house_at)
+		if (GetCurrentTimestamp() >= maintain_at)
 		{
-			keep_house(first);
+			maintain(first);
 			MemoryContextSwitchTo(round);
-			house_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ROUND_MS);
+			maintain_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ROUND_MS);
 			continue;
 		}
 		MemoryContextReset(round);
 		ujobs_session_stats_activity(NULL);
 		ujobs_session_stats_report(true);
-		ujobs_worker_wait(ujobs_worker_ms_until(Min(next, house_at)));
+		ujobs_worker_wait(ujobs_worker_ms_until(Min(next, maintain_at)));
 	}
 }

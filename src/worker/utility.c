@@ -87,7 +87,7 @@ drops_extension(Node *node)
 }
 
 static bool
-anybody_left(const UjobsEngine *engine)
+any_left(const UjobsEngine *engine)
 {
 	if (engine->dispatcher_pid != 0 || engine->scheduler_pid != 0 || engine->relay_pid != 0)
 		return true;
@@ -104,7 +104,7 @@ anybody_left(const UjobsEngine *engine)
 
 /* SIGTERM gives jobs back; a process that has ended meanwhile is not signalled. */
 static void
-send_away(UjobsEngine *engine)
+end_processes(UjobsEngine *engine)
 {
 	ujobs_worker_end(engine->dispatcher_pid);
 	ujobs_worker_end(engine->scheduler_pid);
@@ -118,15 +118,15 @@ hold(UjobsEngine *engine, bool leave)
 	ujobs_engine_hold(engine, leave ? GetCurrentTimestamp() + HOLD_US : 0);
 }
 
-/* Who is cancelled here must still call let_back. */
+/* Who is cancelled here must still call allow_processes. */
 static void
 empty_engine(UjobsEngine *engine)
 {
 	TimestampTz deadline = GetCurrentTimestamp() + LEAVE_PATIENCE_US;
 
 	hold(engine, true);
-	send_away(engine);
-	while (anybody_left(engine) && GetCurrentTimestamp() < deadline)
+	end_processes(engine);
+	while (any_left(engine) && GetCurrentTimestamp() < deadline)
 	{
 		CHECK_FOR_INTERRUPTS();
 		pg_usleep(5000);
@@ -135,7 +135,7 @@ empty_engine(UjobsEngine *engine)
 
 /* Not inlined: gcc 15 would see its variables live across the caller's PG_TRY. */
 static pg_noinline UjobsEngine *
-engine_to_send_away(const char *name)
+engine_to_end(const char *name)
 {
 	Oid			database = get_database_oid(name, true);
 	UjobsEngine *engine = OidIsValid(database) ? ujobs_engine_find(database) : NULL;
@@ -146,7 +146,7 @@ engine_to_send_away(const char *name)
 }
 
 static void
-let_back(UjobsEngine *engine)
+allow_processes(UjobsEngine *engine)
 {
 	if (engine != NULL)
 		hold(engine, false);
@@ -161,7 +161,7 @@ at_xact_end(XactEvent event, void *arg)
 	if (held == NULL ||
 		(event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE))
 		return;
-	let_back(held);
+	allow_processes(held);
 	held = NULL;
 }
 
@@ -208,7 +208,7 @@ utility_hook(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilit
 
 	if (leave != NULL)
 	{
-		UjobsEngine *engine = engine_to_send_away(leave);
+		UjobsEngine *engine = engine_to_end(leave);
 
 		PG_TRY();
 		{
@@ -218,7 +218,7 @@ utility_hook(PlannedStmt *pstmt, const char *text, bool read_only, ProcessUtilit
 		}
 		PG_FINALLY();
 		{
-			let_back(engine);
+			allow_processes(engine);
 		}
 		PG_END_TRY();
 		return;

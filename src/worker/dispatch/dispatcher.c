@@ -380,7 +380,7 @@ forget_database(Oid database)
 	ujobs_slot_terminate_all(database);
 	ujobs_scheduler_stop(former);
 	ujobs_relay_stop(former);
-	ujobs_engine_forget(database);
+	(void) ujobs_engine_forget(database);
 }
 
 static void

@@ -395,18 +395,17 @@ ujobs_executor_look(int index, UjobsReturns *returns, TimestampTz now)
 {
 	UjobsExecutor *executor = &executors[index];
 	UjobsSlot	slot;
-	bool		same;
+	bool		known;
 
 	if (!executor->used)
 		return UJOBS_EXECUTOR_UNCHANGED;
-	ujobs_slot_copy(index, &slot);
-	same = slot.generation == executor->generation;
-	if (!same || slot.state == UJOBS_SLOT_FREE)
+	known = ujobs_slot_copy_of(index, executor->generation, &slot);
+	if (slot.state == UJOBS_SLOT_FREE)
 	{
 		/* What it finished before it ended. */
-		for (int n = same ? (int) (slot.taken - executor->done) : 0; n > 0; n--)
+		for (int n = known ? (int) (slot.taken - executor->done) : 0; n > 0; n--)
 			finish_one(index, returns);
-		return end(index, !same || slot.died, returns, now);
+		return end(index, slot.died, returns, now);
 	}
 	if (slot.state == UJOBS_SLOT_STARTING && is_lost(index, slot.since, now) &&
 		ujobs_slot_free_lost(index, executor->generation))
@@ -418,7 +417,7 @@ ujobs_executor_look(int index, UjobsReturns *returns, TimestampTz now)
 
 /*
  * The tickets in its ring that it has not finished with; true when one is of a
- * crash crashed job.
+ * crashed job.
  */
 static bool
 adopt_tickets(int index, const UjobsSlot *slot)

@@ -110,7 +110,7 @@ extern void ujobs_executor_recount(void);
 
 /*
  * Takes over executors that outlived a former dispatcher.  True: one of them
- * has a crash crashed job.
+ * has a crashed job.
  */
 extern bool ujobs_executor_adopt(void);
 

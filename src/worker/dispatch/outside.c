@@ -34,7 +34,7 @@ static UjobsArea *area;
 static HTAB *entries;
 static int	hinted = 0;			/* entries that are leased and hinted, about */
 static bool adopted = true;		/* there may be entries that are not counted */
-static uint64 first_unheard;	/* claims from this number on asked after the round's hints were taken */
+static uint64 first_unread;	/* claims from this number on asked after the round's hints were taken */
 static int	n_known[UJOBS_MAX_CLAIMS];	/* grants of each place that are entries, or were */
 
 void
@@ -368,7 +368,7 @@ ujobs_outside_rescan(UjobsReturns *returns)
 void
 ujobs_outside_begin_round(void)
 {
-	first_unheard = pg_atomic_read_u64(&area->claims.next_number);
+	first_unread = pg_atomic_read_u64(&area->claims.next_number);
 	pg_memory_barrier();
 }
 
@@ -397,10 +397,12 @@ ujobs_outside_asking(int *places)
 		return 0;
 	for (int i = 0; i < UJOBS_MAX_CLAIMS; i++)
 	{
-		const UjobsClaim *claim = &area->claims.claim[i];
+		uint64		number;
 
-		if (claim->state == UJOBS_CLAIM_ASKED && claim->number < first_unheard)
-			asking[n++] = (Asking) {i, claim->number};
+		if (area->claims.claim[i].state != UJOBS_CLAIM_ASKED)
+			continue;			/* a stale look costs one round: its session wakes the dispatcher */
+		if (ujobs_claim_asks(area, i, &number) && number < first_unread)
+			asking[n++] = (Asking) {i, number};
 	}
 	qsort(asking, n, sizeof(Asking), by_number);
 	for (int i = 0; i < n; i++)

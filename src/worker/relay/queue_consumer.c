@@ -224,6 +224,7 @@ void
 ujobs_queue_consumer_close(UjobsQueueConsumer *consumer)
 {
 	ujobs_sink_connection_close(&consumer->connection);
+	MemoryContextDelete(consumer->memory);
 }
 
 /* ---- parked messages ---- */

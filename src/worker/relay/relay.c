@@ -278,6 +278,7 @@ open_endpoint(UjobsRelaySink *sink)
 {
 	Endpoint    *endpoint = palloc0(sizeof(Endpoint));
 
+	MemoryContextSetParent(sink->memory, TopMemoryContext);
 	endpoint->sink = sink;
 	endpoint->publisher = ujobs_publisher_open(sink);
 	endpoints = lappend(endpoints, endpoint);
@@ -366,6 +367,7 @@ close_endpoints(void)
 {
 	ListCell   *lc;
 
+	MemoryContextSwitchTo(loop_memory); /* the current one may be of a sink that goes */
 	foreach(lc, endpoints)
 	{
 		Endpoint    *endpoint = lfirst(lc);

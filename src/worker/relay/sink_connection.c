@@ -57,7 +57,6 @@ ujobs_sink_connection_make_sink(const UjobsSink *row, const char *store_id)
 	sink->attempts = ujobs_sink_module_attempts(row->options);
 	sink->status = palloc0(sizeof(UjobsSinkStatus));
 	sink->status->stale = true; /* written by another relay, or for another revision */
-	MemoryContextSetParent(memory, TopMemoryContext);	/* now that nothing can fail */
 	MemoryContextSwitchTo(old);
 	return sink;
 }
