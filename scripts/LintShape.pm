@@ -103,7 +103,6 @@ my %seam = (
 	'src/ujobs.c' => '_PG_init and the module magic',
 	'src/core/area.c' => 'the layout of the shared memory of a database',
 	'src/core/clock.c' => 'the one place that reads the time',
-	'src/core/error.c' => 'the list of errors as rows',
 	'src/core/hash.c' => 'names as numbers, which hints, claims and tickets share',
 	'src/core/identity.c' => 'the one place that switches the role',
 	'src/core/leader.c' => 'the one lock that the lock manager holds',

@@ -50,7 +50,7 @@ read_queues(FunctionCallInfo fcinfo, int number, UjobsClaimAsk *ask)
 					  &nulls, &n);
 	if (n < 1 || n > UJOBS_CLAIM_QUEUES)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"queues\" has an invalid value"),
 				 errdetail("It names %d queues.", n),
 				 errhint("Name 1 to %d queues.", UJOBS_CLAIM_QUEUES)));
@@ -79,7 +79,7 @@ max_jobs_argument(FunctionCallInfo fcinfo, int number)
 	max = PG_GETARG_INT32(number);
 	if (max < 1 || max > MAX_JOBS)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"max_jobs\" has an invalid value"),
 				 errdetail("It is %d.", max),
 				 errhint("Claim 1 to %d jobs at a time.", MAX_JOBS)));
@@ -93,7 +93,7 @@ wait_argument(FunctionCallInfo fcinfo, int number, const char *name)
 
 	if (us > MAX_WAIT_US)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"%s\" has an invalid value", name),
 				 errdetail("It is longer than 60 seconds."),
 				 errhint("Wait at most 60 seconds, and call again.")));
@@ -107,7 +107,7 @@ worker_argument(FunctionCallInfo fcinfo, int number)
 
 	if (worker[0] == '\0' || strlen(worker) > MAX_WORKER_BYTES)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"worker\" has an invalid value"),
 				 errdetail("It has %zu bytes.", strlen(worker)),
 				 errhint("Give the worker a name of 1 to %d bytes, such as its host and process id.", MAX_WORKER_BYTES)));

@@ -28,6 +28,8 @@
 #include "store/lease_store.h"
 #include "store/row.h"
 
+#define MAX_REASON_BYTES 8192
+
 PG_FUNCTION_INFO_V1(ujobs_sql_cancel);
 PG_FUNCTION_INFO_V1(ujobs_sql_retry);
 PG_FUNCTION_INFO_V1(ujobs_sql_pause_queue);
@@ -38,7 +40,7 @@ static void
 raise_not_there(int64 id)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+			(ujobs_errcode(JOB_NOT_FOUND),
 			 errmsg("job " INT64_FORMAT " does not exist", id),
 			 errdetail("It never existed, or its history is past its retention."),
 			 errhint("Check the id; finished jobs are kept as long as their retention says.")));
@@ -58,7 +60,7 @@ locate_for(int64 id, const UjobsIdentity *identity, UjobsWhere *where)
 	definition = ujobs_definition_by_id(where->definition_id);
 	if (definition == NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(CORRUPT_STATE)),
+				(ujobs_errcode(CORRUPT_STATE),
 				 errmsg("job " INT64_FORMAT " has no definition", id),
 				 errdetail("Definition %d does not exist.", where->definition_id),
 				 errhint("Run SELECT * FROM ujobs.check() and report what it shows.")));
@@ -103,7 +105,7 @@ refuse_own_job(int64 id)
 {
 	if (is_own_job(id))
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_NOT_CANCELLABLE)),
+				(ujobs_errcode(JOB_NOT_CANCELLABLE),
 				 errmsg("job " INT64_FORMAT " cannot cancel itself", id),
 				 errdetail("Its state is running, in this session."),
 				 errhint("Call ujobs.fail to end the job at hand.")));
@@ -135,7 +137,7 @@ raise_ended(int64 id, UjobsState state)
 	const char *shown = ujobs_state_shown(state, 0, 0, false);
 
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_NOT_CANCELLABLE)),
+			(ujobs_errcode(JOB_NOT_CANCELLABLE),
 			 errmsg("job " INT64_FORMAT " is already %s", id, shown),
 			 errdetail("Its state is %s.", shown),
 			 errhint("Only a live job can be cancelled; look at it with ujobs.inspect_job.")));
@@ -173,11 +175,22 @@ cancel(int64 id, const char *reason, const UjobsIdentity *identity)
 	}
 }
 
+static const char *
+reason_argument(FunctionCallInfo fcinfo)
+{
+	char	   *reason = PG_ARGISNULL(1) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(1));
+
+	if (reason != NULL && strlen(reason) > MAX_REASON_BYTES)
+		ujobs_argument_refuse("reason", psprintf("It has %zu bytes of %d.", strlen(reason), MAX_REASON_BYTES),
+							  "Give a sentence.");
+	return reason;
+}
+
 Datum
 ujobs_sql_cancel(PG_FUNCTION_ARGS)
 {
 	UjobsIdentity identity;
-	const char *reason = PG_ARGISNULL(1) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(1));
+	const char *reason = reason_argument(fcinfo);
 	int64		id;
 	int			unkept;
 	Jsonb	   *trace;
@@ -208,7 +221,7 @@ refuse_running(int64 id, const UjobsWhere *where)
 		return;
 	if (is_running(id, where, &slot))
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_NOT_CANCELLABLE)),
+				(ujobs_errcode(JOB_NOT_CANCELLABLE),
 				 errmsg("job " INT64_FORMAT " is running", id),
 				 errdetail("Its state is running."),
 				 errhint("Wait until the attempt ends, or cancel the job first.")));
@@ -219,7 +232,7 @@ refuse_dropped(int64 id, const UjobsDefinition *definition)
 {
 	if (definition->dropped)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
+				(ujobs_errcode(JOB_UNKNOWN),
 				 errmsg("job definition \"%s\" of job " INT64_FORMAT " has been dropped",
 						definition->name, id),
 				 errdetail("A job runs under the definition it was enqueued for, never under a later one of the same name."),
@@ -230,7 +243,7 @@ static void
 raise_key_held(int64 id, const UjobsDefinition *definition, const UjobsRestarted *wanted)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_DUPLICATE)),
+			(ujobs_errcode(JOB_DUPLICATE),
 			 errmsg("key \"%s\" of job " INT64_FORMAT " is held by another live job", wanted->key, id),
 			 wanted->holder != 0 ?
 			 errdetail("Job " INT64_FORMAT " of definition \"%s\" holds it.", wanted->holder,
@@ -254,7 +267,7 @@ drop_steps(int64 id, const char *step, TimestampTz now)
 {
 	if (step != NULL && !ujobs_control_drop_steps(id, step, now))
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+				(ujobs_errcode(JOB_NOT_FOUND),
 				 errmsg("job " INT64_FORMAT " has no step \"%s\"", id, step),
 				 errdetail("No attempt of it completed or began a step of that name."),
 				 errhint("Pass NULL to keep every step, or a name that ujobs.inspect_job shows.")));
@@ -367,7 +380,7 @@ age_argument(FunctionCallInfo fcinfo, int number)
 	us = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(number));
 	if (us < 0 || us > UJOBS_MAX_INTERVAL_US)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"older_than\" has an invalid value"),
 				 errdetail("It takes an interval from 0 to 100 years."),
 				 errhint("Pass interval '0' to remove all history.")));

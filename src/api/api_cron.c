@@ -35,7 +35,7 @@ ujobs_cron_read(const char *expr, UjobsCron *cron)
 	if (ujobs_cron_parse(expr, strlen(expr), cron, &error))
 		return;
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(CRON_INVALID)),
+			(ujobs_errcode(CRON_INVALID),
 			 errmsg("invalid cron expression \"%.*s\"",
 					pg_mbcliplen(expr, strlen(expr), 2 * UJOBS_CRON_MAX_BYTES), expr),
 			 errdetail("%s", error.detail),
@@ -49,7 +49,7 @@ ujobs_cron_zone(const char *name)
 
 	if (zone == NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(TIMEZONE_INVALID)),
+				(ujobs_errcode(TIMEZONE_INVALID),
 				 errmsg("time zone \"%.*s\" is not recognized",
 						pg_mbcliplen(name, strlen(name), UJOBS_CRON_MAX_BYTES), name),
 				 errdetail("It is neither a region of the server's time zone database nor UTC or GMT."),
@@ -62,7 +62,7 @@ check_after(TimestampTz after)
 {
 	if (TIMESTAMP_NOT_FINITE(after))
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"after\" has an invalid value"),
 				 errdetail("\"after\" is infinite."),
 				 errhint("Give it a point in time, or leave it out for now.")));
@@ -75,7 +75,7 @@ count_option(FunctionCallInfo fcinfo, int argument)
 
 	if (n < 0)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"n\" has an invalid value"),
 				 errdetail("\"n\" is %d; it takes 0 or more.", n),
 				 errhint("Give it such a value, or leave it out for 1.")));

@@ -44,7 +44,7 @@ static void
 refuse_unknown(const char *name)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
+			(ujobs_errcode(JOB_UNKNOWN),
 			 errmsg("job \"%s\" is not defined", name),
 			 errdetail("No job definition of this database has that name."),
 			 errhint("Define it with ujobs.define_job, or correct the name.")));
@@ -286,7 +286,7 @@ static void
 refuse_in_use(const char *name, int64 live)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_IN_USE)),
+			(ujobs_errcode(JOB_IN_USE),
 			 errmsg("job \"%s\" still has live jobs", name),
 			 errdetail_plural(INT64_FORMAT " job is ready, delayed, running or suspended.",
 							  INT64_FORMAT " jobs are ready, delayed, running or suspended.",
@@ -302,7 +302,7 @@ refuse_own(const char *name, int32 id)
 
 	if (job != NULL && job->definition_id == id)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_IN_USE)),
+				(ujobs_errcode(JOB_IN_USE),
 				 errmsg("job \"%s\" cannot be dropped by its own handler", name),
 				 errdetail("Job " INT64_FORMAT " is running in this session.", job->id),
 				 errhint("Drop it from another session, when the job has ended.")));

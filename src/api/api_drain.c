@@ -28,7 +28,7 @@ max_argument(FunctionCallInfo fcinfo, int number)
 	max = PG_GETARG_INT32(number);
 	if (max < 1)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"%s\" has an invalid value", "max_jobs"),
 				 errdetail("It is %d; the least is 1.", max),
 				 errhint("Leave it out to run up to 1000 jobs.")));

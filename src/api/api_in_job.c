@@ -53,7 +53,7 @@ check_inside(const char *function)
 {
 	if (ujobs_current_job() == NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(STEP_OUTSIDE_JOB)),
+				(ujobs_errcode(STEP_OUTSIDE_JOB),
 				 errmsg("ujobs.%s was called outside a running job", function),
 				 errdetail("This session runs no job's handler."),
 				 errhint("Call it from a job's handler.")));
@@ -73,7 +73,7 @@ ujobs_sql_fail(PG_FUNCTION_ARGS)
 
 	check_inside("fail");
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_FAILED)),
+			(ujobs_errcode(JOB_FAILED),
 			 errmsg("%s", message != NULL ? message : "the job failed"),
 			 detail != NULL ? errdetail("%s", detail) : 0,
 			 errhint("Mend the cause, then call ujobs.retry with the job's id.")));
@@ -93,7 +93,7 @@ delay_argument(FunctionCallInfo fcinfo)
 	delay = ujobs_clock_interval_us(PG_GETARG_INTERVAL_P(0));
 	if (delay < 0 || delay > UJOBS_MAX_INTERVAL_US)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"delay\" has an invalid value"),
 				 errdetail("It takes an interval from 0 to 100 years."),
 				 errhint("Give the time to wait, such as '5 minutes'.")));
@@ -110,7 +110,7 @@ ujobs_sql_retry_after(PG_FUNCTION_ARGS)
 	delay = delay_argument(fcinfo);
 	ujobs_current_ask_delay(delay);
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(RETRY_AFTER)),
+			(ujobs_errcode(RETRY_AFTER),
 			 errmsg("%s", message != NULL ? message : "the job asks to be tried again later"),
 			 errdetail("The delay asked for is %lld ms.", (long long) (delay / 1000)),
 			 errhint("The job runs again by itself while it has attempts left.")));

@@ -28,7 +28,7 @@ static void
 refuse_interval(const char *name, const char *detail)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("option \"%s\" has an invalid value", name),
 			 errdetail("%s", detail),
 			 errhint("Give an interval such as '30 seconds'.")));
@@ -101,7 +101,7 @@ ujobs_lease_require_mine(FunctionCallInfo fcinfo, const char *function, UjobsLea
 
 	if (job == NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_LEASE_LOST)),
+				(ujobs_errcode(JOB_LEASE_LOST),
 				 errmsg("the lease does not hold job " INT64_FORMAT, PG_GETARG_INT64(0)),
 				 errdetail("The job has ended, was given back or cancelled, or its lease ran out."),
 				 errhint("Stop working on the job: another worker may have it.")));
@@ -151,7 +151,7 @@ refuse_contradiction(const UjobsNack *nack)
 {
 	if (nack->dead_letter == UJOBS_DEAD_LETTER_NOW && (nack->park || nack->delay >= 0))
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"dead_letter\" has an invalid value"),
 				 errdetail("A dead letter is neither parked nor delayed."),
 				 errhint("Pass dead_letter alone, or park or delay without it.")));

@@ -88,7 +88,7 @@ module_required(const char *kind)
 
 	if (module == NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(DRIVER_UNAVAILABLE)),
+				(ujobs_errcode(DRIVER_UNAVAILABLE),
 				 errmsg("sinks of kind \"%s\" need a module that cannot be used", kind),
 				 errdetail_internal("%s", reason),
 				 errhint("Build and install ujobs again where pkg-config finds %s.", ujobs_sink_module_library(kind))));
@@ -146,7 +146,7 @@ validate(const UjobsSinkModule *module, const UjobsSinkFacts *facts)
 	(void) ujobs_sink_module_attempts(facts->options);
 	if (module->validate != NULL && !module->validate(options, &error))
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("the options of sink \"%s\" cannot be used", facts->sink),
 				 errdetail_internal("%s", error.text),
 				 errhint("Correct the option.")));
@@ -162,7 +162,7 @@ try_connection(const UjobsSinkModule *module, const UjobsSinkOptions *options)
 	if (ujobs_connection_try(&plan, options->timeout_ms + 1000, &error))
 		return;
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(DRIVER_UNAVAILABLE)),
+			(ujobs_errcode(DRIVER_UNAVAILABLE),
 			 errmsg("sink \"%s\" cannot be reached", options->sink),
 			 errdetail_internal("%s", error.text),
 			 errhint("Correct the options, or leave out \"check\" if the server comes later or ujobs.set_sink_secret is still to be called.")));
@@ -203,7 +203,7 @@ check_kind_change(const UjobsSink *stored, const UjobsSink *asked)
 	user = ujobs_sink_user(stored->id);
 	if (user != NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_IN_USE)),
+				(ujobs_errcode(JOB_IN_USE),
 				 errmsg("sink \"%s\" is in use", stored->name),
 				 errdetail_internal("It is of kind \"%s\", and %s.", stored->kind, user),
 				 errhint("Define a sink of another name for the other kind.")));
@@ -367,7 +367,7 @@ ujobs_sql_drop_sink(PG_FUNCTION_ARGS)
 	user = ujobs_sink_user(sink->id);
 	if (user != NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_IN_USE)),
+				(ujobs_errcode(JOB_IN_USE),
 				 errmsg("sink \"%s\" is in use", sink->name),
 				 errdetail_internal("%s.", psprintf("%c%s", pg_toupper(user[0]), user + 1)),
 				 errhint("Let the outbox empty itself or skip what is in it, give queues the driver 'pg', and end ujobs.consume_queue with enabled => false.")));

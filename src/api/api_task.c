@@ -90,7 +90,7 @@ check_entries(const char *task, Oid role, const UjobsTaskEntry *entries, int n)
 static void
 read_what(FunctionCallInfo fcinfo, UjobsTask *task)
 {
-	UjobsTaskEntry *entries;
+	UjobsTaskEntry *entries = NULL;
 	int			n;
 
 	if (PG_ARGISNULL(3) == PG_ARGISNULL(4))
@@ -485,7 +485,7 @@ static Datum
 entries_of(FunctionCallInfo fcinfo)
 {
 	UjobsTask	task;
-	UjobsTaskEntry *entries;
+	UjobsTaskEntry *entries = NULL;
 	TimestampTz occurrence;
 	Jsonb	   *list;
 	int			n = 0;
@@ -518,7 +518,7 @@ ujobs_sql_task_entries_in_job(PG_FUNCTION_ARGS)
 
 	if (definition == NULL || strcmp(definition->name, ujobs_task_job_name(name)) != 0)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(STEP_OUTSIDE_JOB)),
+				(ujobs_errcode(STEP_OUTSIDE_JOB),
 				 errmsg("ujobs.run_task works only as the handler of a job of its task"),
 				 errdetail("This is no job of task \"%s\".", name),
 				 errhint("Call ujobs.enqueue_task to enqueue its entries now.")));

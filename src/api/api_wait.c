@@ -58,7 +58,7 @@ static void
 raise_not_there(const Wait *wait)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+			(ujobs_errcode(JOB_NOT_FOUND),
 			 errmsg("job " INT64_FORMAT " does not exist", wait->id),
 			 wait->seen ?
 			 errdetail("It ended while it was waited for, and its history is not kept.") :
@@ -80,7 +80,7 @@ check_first(const Wait *wait, Oid role)
 				 errhint("Commit first, then wait for the job.")));
 	if (wait->where.live && !ujobs_await_engine())
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(ENGINE_NOT_RUNNING)),
+				(ujobs_errcode(ENGINE_NOT_RUNNING),
 				 errmsg("no engine serves this database"),
 				 errdetail("Job " INT64_FORMAT " would not run while it is waited for.", wait->id),
 				 ujobs_guc_serves_this_database() ?
@@ -111,7 +111,7 @@ raise_timeout(const Wait *wait)
 		ujobs_slot_find_running(wait->id, NULL) >= 0;
 
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_TIMEOUT)),
+			(ujobs_errcode(JOB_TIMEOUT),
 			 errmsg("job " INT64_FORMAT " has not ended within the timeout", wait->id),
 			 errdetail("Its state is %s.",
 					   ujobs_state_shown(wait->where.state, wait->where.due_at,

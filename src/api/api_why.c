@@ -177,8 +177,15 @@ explain_limits(const UjobsJobFacts *f)
 static Explanation
 explain_workers(const UjobsJobFacts *f)
 {
+	const UjobsDefinition *definition = ujobs_definition_by_id(f->definition_id);
 	int			idle;
 
+	if (ujobs_guc_max_running_per_owner > 0 && !f->external && definition != NULL &&
+		ujobs_activity_running_of_role(definition->owner) >= ujobs_guc_max_running_per_owner)
+		return blocked(
+			"ujobs.max_running_per_owner",
+			psprintf("waiting: owner \"%s\" is at its limit of %d running jobs (ujobs.max_running_per_owner)",
+					 definition->owner_name, ujobs_guc_max_running_per_owner));
 	if (ujobs_guc_max_running > 0 && ujobs_activity_units_of_database() >= ujobs_guc_max_running)
 		return blocked(
 			"ujobs.max_running",

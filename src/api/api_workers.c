@@ -113,6 +113,11 @@ ujobs_sql_stop_workers(PG_FUNCTION_ARGS)
 Datum
 ujobs_sql_installed(PG_FUNCTION_ARGS)
 {
+	if (!ujobs_guc_preloaded)
+		ereport(NOTICE,
+				(errmsg("ujobs is not in shared_preload_libraries"),
+				 errdetail("After a restart of the server no engine runs until ujobs.start_workers() is called."),
+				 errhint("Add ujobs to shared_preload_libraries and restart the server.")));
 	announce_config();
 	ujobs_wakeup_note_launcher();
 	PG_RETURN_VOID();

@@ -16,7 +16,7 @@ void
 ujobs_argument_refuse(const char *option, const char *detail, const char *hint)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("option \"%s\" has an invalid value", option),
 			 errdetail_internal("%s", detail),
 			 errhint("%s", hint)));
@@ -26,7 +26,7 @@ void
 ujobs_argument_refuse_conflict(const char *what, const char *name, const char *detail)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(DEFINITION_CONFLICT)),
+			(ujobs_errcode(DEFINITION_CONFLICT),
 			 errmsg("%s \"%s\" is already defined with other options", what, name),
 			 errdetail_internal("%s", detail),
 			 errhint("Pass replace => true to change the %s, or choose another name.",
@@ -66,7 +66,7 @@ ujobs_argument_check_name(const char *option, const char *name)
 
 	if (length == 0 || length > UJOBS_MAX_NAME_BYTES)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"%s\" has an invalid value", option),
 				 errdetail("\"%s\" has %zu bytes; it takes 1 to %d.", option, length, UJOBS_MAX_NAME_BYTES),
 				 errhint("Choose a name of that length.")));

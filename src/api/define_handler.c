@@ -39,7 +39,7 @@ static void
 refuse_handler(const char *handler, const char *reason, const char *hint)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("\"%s\" cannot be the handler of a job", handler),
 			 errdetail("%s.", reason),
 			 errhint("%s", hint)));
@@ -49,7 +49,7 @@ static void
 refuse_procedure(const char *handler, const char *reason)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(STEP_NOT_DURABLE)),
+			(ujobs_errcode(STEP_NOT_DURABLE),
 			 errmsg("procedure \"%s\" cannot be the handler of a durable job", handler),
 			 errdetail("%s, so it could not commit its steps.", reason),
 			 errhint("Write it in PL/pgSQL without SECURITY DEFINER and SET clauses, or make it a function for an atomic job.")));
@@ -164,7 +164,7 @@ refuse_misfit(const char *handler, const Candidates *found)
 
 	if (found->n_other == 0)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(HANDLER_MISSING)),
+				(ujobs_errcode(HANDLER_MISSING),
 				 errmsg("handler \"%s\" does not exist", handler),
 				 errdetail("There is no function or procedure of that name in this database, or not in the search_path."),
 				 errhint("Create it first, as a function or procedure of one jsonb, and write its schema too.")));
@@ -184,7 +184,7 @@ refuse_misfit(const char *handler, const Candidates *found)
 		refuse_handler(handler, psprintf("%s is polymorphic", signature),
 					   "Give it one argument of type jsonb.");
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(HANDLER_MISSING)),
+			(ujobs_errcode(HANDLER_MISSING),
 			 errmsg("handler \"%s\" with one jsonb argument does not exist", handler),
 			 errdetail("There is %s.", signature),
 			 errhint("A handler is a function (jsonb), or a procedure (jsonb) or (jsonb, INOUT jsonb).")));
@@ -272,7 +272,7 @@ static void
 refuse_command(const char *reason)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("option \"command\" has an invalid value"),
 			 errdetail("\"command\" %s; it takes one SQL statement without parameters.", reason),
 			 errhint("Put more than one statement into a procedure and CALL it.")));

@@ -14,6 +14,7 @@
 #include "api/define_options.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/guc.h"
 #include "model/schema_compile.h"
 #include "model/retry.h"
 #include "model/template.h"
@@ -73,6 +74,13 @@ timeout_option(FunctionCallInfo fcinfo, int argument, const char *option)
 	if (us < US_PER_MS || us > PG_INT32_MAX * US_PER_MS)
 		refuse(option, interval_text(interval),
 			   "an interval from 1 ms to 2147483647 ms (about 24 days)");
+	if (ujobs_guc_max_timeout == 0 || us <= ujobs_guc_max_timeout * US_PER_MS)
+		return interval;
+	ereport(NOTICE,
+			(errmsg("option \"%s\" is cut to %d ms", option, ujobs_guc_max_timeout),
+			 errdetail("That is ujobs.max_timeout, the longest an administrator allows.")));
+	interval = palloc0(sizeof(Interval));
+	interval->time = ujobs_guc_max_timeout * US_PER_MS;
 	return interval;
 }
 
@@ -111,7 +119,7 @@ key_option(FunctionCallInfo fcinfo, int argument)
 
 	if (key[0] == '\0')
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(IDEMPOTENCY_REQUIRED)),
+				(ujobs_errcode(IDEMPOTENCY_REQUIRED),
 				 errmsg("a job definition needs an idempotency key"),
 				 errdetail("\"idempotency_key\" is %s.", PG_ARGISNULL(argument) ? "NULL" : "empty"),
 				 errhint("Give idempotency_key a template over the input, such as 'onboard:{orgId}'.")));
@@ -180,7 +188,7 @@ static void
 refuse_for_kind(const char *option, const char *value, UjobsKind kind, const char *fits)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("option \"%s\" does not fit a job of kind \"%s\"", option,
 					ujobs_definition_kind_name(kind)),
 			 errdetail("\"%s\" is %s; it is for %s.", option, value, fits),

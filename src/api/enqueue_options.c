@@ -78,7 +78,7 @@ transaction_required(void)
 		IsTransactionBlock() || IsSubTransaction() || ujobs_current_in_handler())
 		return;
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(OUTBOX_NO_TX)),
+			(ujobs_errcode(OUTBOX_NO_TX),
 			 errmsg("a job must be enqueued in a transaction block"),
 			 errdetail("ujobs.outbox_mode is \"required\" and no transaction block is open."),
 			 errhint("Enqueue between BEGIN and COMMIT, together with the business change.")));

@@ -34,7 +34,7 @@ find(const char *name)
 			return candidate->oid;
 	}
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(HANDLER_MISSING)),
+			(ujobs_errcode(HANDLER_MISSING),
 			 errmsg("enqueue_fn \"%s\" does not exist", name),
 			 errdetail("There is no function %s(timestamptz) in this database, or not in the search_path.", name),
 			 errhint("Create it first, as a function of the occurrence that returns jsonb, and write its schema too.")));
@@ -45,7 +45,7 @@ static void
 refuse(const char *name, const char *reason)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("\"%s\" cannot be the enqueue_fn of a task", name),
 			 errdetail("%s.", reason),
 			 errhint("Make it a function (timestamptz) that returns one jsonb, such as [[\"send_digest\", {}]].")));

@@ -175,6 +175,20 @@ ujobs_activity_executors(int *idle)
 	return used;
 }
 
+int
+ujobs_activity_running_of_role(Oid role)
+{
+	UjobsSlot	slot;
+	int			n = 0;
+
+	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
+	{
+		ujobs_slot_copy(i, &slot);
+		n += slot.state == UJOBS_SLOT_BUSY && slot.database == MyDatabaseId && slot.role == role;
+	}
+	return n;
+}
+
 /* A copy, for the dispatcher may be writing; a glance, as all of this. */
 static UjobsCapShown
 cap_shown(UjobsCapShownKind kind, uint32 of, uint64 tenant_hash)

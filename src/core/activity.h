@@ -57,6 +57,9 @@ extern UjobsEngineState ujobs_activity_engine(bool *no_worker);
 /* Executors in use in the whole cluster; idle: those of this database without a job. */
 extern int	ujobs_activity_executors(int *idle);
 
+/* Executors of the role in this database that run a job. */
+extern int	ujobs_activity_running_of_role(Oid role);
+
 /*
  * Background workers that the server could start now, less the schedulers
  * that engines at work still have to start.  An estimate: one that is not yet

@@ -267,7 +267,7 @@ check_engine(void)
 	if ((!ujobs_engine_serves() && !ujobs_await_engine()) ||
 		(n_places > 0 && ujobs_engine_area() != my_area))	/* the extension was made anew */
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(ENGINE_NOT_RUNNING)),
+				(ujobs_errcode(ENGINE_NOT_RUNNING),
 				 errmsg("no engine serves this database"),
 				 errdetail("Jobs are handed out by the engine, and there is none to ask."),
 				 errhint("Call ujobs.start_workers(), or add ujobs to shared_preload_libraries; with too few max_worker_processes it cannot start.")));

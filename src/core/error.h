@@ -113,8 +113,16 @@
 UJOBS_ERROR_LIST(UJOBS_ERROR_CONSTANT)
 #undef UJOBS_ERROR_CONSTANT
 
-/* errcode(UJOBS_ERRCODE(JOB_UNKNOWN)) */
+/* The packed SQLSTATE, to compare with. */
 #define UJOBS_ERRCODE(constant) UJOBS_ERRCODE_##constant##_()
+
+/*
+ * In ereport, as errcode: ujobs_errcode(JOB_UNKNOWN).  The error's name
+ * becomes the last word of its DETAIL, in brackets, for people and for
+ * programs that get no SQLSTATE.
+ */
+#define ujobs_errcode(constant) ujobs_error_set(UJOBS_ERRCODE(constant))
+extern int	ujobs_error_set(int sqlerrcode);
 
 typedef struct UjobsErrorInfo
 {

@@ -29,7 +29,9 @@ int			ujobs_guc_log_min_duration = -1;
 char	   *ujobs_guc_databases = NULL;
 int			ujobs_guc_worker_idle_timeout = 30000;
 int			ujobs_guc_max_running = 0;
+int			ujobs_guc_max_running_per_owner = 0;
 int			ujobs_guc_max_schema_size = 262144;
+int			ujobs_guc_max_timeout = 0;
 int			ujobs_guc_max_validation_steps = 1000000;
 int			ujobs_guc_poll_interval = 5000;
 int			ujobs_guc_drain_timeout = 30000;
@@ -159,6 +161,10 @@ define_superuser_settings(void)
 							"Size of an input_schema that may be defined.",
 							NULL, &ujobs_guc_max_schema_size, 262144, 1024, MaxAllocSize,
 							PGC_SUSET, GUC_UNIT_BYTE, NULL, NULL, NULL);
+	DefineCustomIntVariable("ujobs.max_timeout",
+							"Longest running time of an attempt, whatever its definition says; 0 means none.",
+							NULL, &ujobs_guc_max_timeout, 0, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("ujobs.max_validation_steps",
 							"Steps that the check of an input against input_schema may take.",
 							NULL, &ujobs_guc_max_validation_steps, 1000000, 1000, INT_MAX,
@@ -220,6 +226,10 @@ define_engine_settings(void)
 							 "Lets http sinks reach addresses of this host's own networks.",
 							 "Read when a connection is made; off, they are refused.", &ujobs_guc_http_allow_private, false,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("ujobs.max_running_per_owner",
+							"Most running jobs of one owner inside a database; 0 means no cap.",
+							NULL, &ujobs_guc_max_running_per_owner, 0, 0, INT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("ujobs.max_running",
 							"Most running jobs in one database, inside and outside; 0 means no cap.",
 							NULL, &ujobs_guc_max_running, 0, 0, INT_MAX,

@@ -159,7 +159,7 @@ value_text(const char *name, const JsonbValue *value)
 				DirectFunctionCall1(numeric_out, NumericGetDatum(value->val.numeric)));
 		default:
 			ereport(ERROR,
-					(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+					(ujobs_errcode(INVALID_OPTION),
 					 errmsg("option \"%s\" of the sink is null or an array", name),
 					 errhint("Give a string, a number or a boolean, or leave it out.")));
 	}
@@ -171,7 +171,7 @@ add_pair(Pairs *pairs, const char *name, const char *value)
 {
 	if (pairs->n == MAX_PAIRS)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("more than %d options or headers", MAX_PAIRS)));
 	pairs->pair[pairs->n].name = to_utf8(name);
 	pairs->pair[pairs->n++].value = to_utf8(value);
@@ -221,7 +221,7 @@ static void
 refuse(const char *option, const char *value, const char *hint)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("option \"%s\" of the sink has an invalid value: \"%s\"", option, value),
 			 errhint("%s", hint)));
 }

@@ -34,7 +34,7 @@ ujobs_effort_spend(int64 steps)
 	if (spent <= ujobs_guc_max_validation_steps)
 		return;
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(TOO_COMPLEX)),
+			(ujobs_errcode(TOO_COMPLEX),
 			 errmsg("to check the input against input_schema takes too many steps"),
 			 errdetail("More than ujobs.max_validation_steps, which is %d.",
 					   ujobs_guc_max_validation_steps),

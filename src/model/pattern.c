@@ -346,7 +346,7 @@ static void
 refuse_cost(const char *source, int length, const char *why)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(TOO_COMPLEX)),
+			(ujobs_errcode(TOO_COMPLEX),
 			 errmsg("a pattern of input_schema would cost too much"),
 			 errdetail("\"%.*s\" %s.", pg_mbcliplen(source, length, 100), source, why),
 			 errhint("Write a simpler pattern.")));

@@ -51,7 +51,7 @@ static void
 option_error(const char *key, const JsonbValue *value, const char *expected)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("option \"retry\" has an invalid value for \"%s\"", key),
 			 errdetail("\"%s\" is %s; it takes %s.", key, value_text(value), expected),
 			 errhint("Write retry like {\"attempts\": 3, \"backoff\": \"exponential\", \"delay\": \"1s\", \"maxDelay\": \"1h\"}.")));
@@ -231,7 +231,7 @@ parse_option(const char *key, const JsonbValue *value, UjobsRetry *policy)
 		parse_terminal(key, value, policy);
 	else
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"retry\" has an unknown key \"%s\"", key),
 				 errdetail("The keys are attempts, backoff, delay, maxDelay, jitter, deadLetter and terminal."),
 				 errhint("Correct the spelling, or leave the key out.")));
@@ -249,7 +249,7 @@ ujobs_retry_parse(Jsonb *given, UjobsRetry *policy)
 		return;
 	if (!JB_ROOT_IS_OBJECT(given))
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"retry\" is not an object"),
 				 errdetail("It is %s.", JsonbToCString(NULL, &given->root, VARSIZE(given))),
 				 errhint("Write retry like {\"attempts\": 3, \"backoff\": \"exponential\", \"delay\": \"1s\", \"maxDelay\": \"1h\"}.")));

@@ -539,7 +539,7 @@ ujobs_schema_check_or_raise(const UjobsSchema *schema, const char *job, Jsonb *i
 	if (fault == NULL)
 		return;
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INPUT_INVALID)),
+			(ujobs_errcode(INPUT_INVALID),
 			 errmsg("the input does not fit the schema of job \"%s\"", job),
 			 number > 0 ? errdetail("input %d of the call, %s", number, fault)
 			 : errdetail_internal("%s", fault),

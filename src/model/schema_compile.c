@@ -521,14 +521,14 @@ ujobs_schema_compile(Jsonb *jsonb)
 	ujobs_schema_root_value(jsonb, &value);
 	if (VARSIZE(jsonb) > ujobs_guc_max_schema_size)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(TOO_COMPLEX)),
+				(ujobs_errcode(TOO_COMPLEX),
 				 errmsg("the input_schema is too large"),
 				 errdetail("It has %u bytes, ujobs.max_schema_size is %d.", VARSIZE(jsonb),
 						   ujobs_guc_max_schema_size),
 				 errhint("Write a simpler schema, or have an administrator raise the setting.")));
 	if (value.type != jbvBool && ujobs_schema_object(&value) == NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"input_schema\" is not a JSON schema that can be checked"),
 				 errdetail("at the root: it is neither an object nor a boolean"),
 				 errhint("Give an object such as {\"type\": \"object\", \"required\": [\"orgId\"]}.")));

@@ -22,7 +22,7 @@ ujobs_schema_node_refuse(const UjobsSchemaNode *node, const char *keyword, const
 						 const char *hint)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("option \"input_schema\" is not a JSON schema that can be checked"),
 			 node->place[0] == '\0'
 			 ? errdetail("at the root: keyword \"%s\" %s", keyword, reason)

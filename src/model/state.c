@@ -41,7 +41,7 @@ ujobs_state_check(int64 job_id, UjobsState from, UjobsState to)
 {
 	if (!ujobs_state_allows(from, to))
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(CORRUPT_STATE)),
+				(ujobs_errcode(CORRUPT_STATE),
 				 errmsg("job " INT64_FORMAT " cannot go from state \"%c\" to \"%c\"",
 						job_id, from ? (char) from : '-', to ? (char) to : '-'),
 				 errdetail("The table of transitions has no such one."),

@@ -94,7 +94,7 @@ static void
 refuse(const char *source, int number, const char *reason)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("%s does not say what to enqueue", source),
 			 number > 0 ? errdetail("Entry %d %s.", number, reason) : errdetail("It %s.", reason),
 			 errhint("Write a list of pairs of a job's name and its input, such as [[\"send_digest\", {}], [\"prune\", {\"days\": 30}]].")));
@@ -164,7 +164,7 @@ ujobs_task_key(const char *task, TimestampTz occurrence, const char *key)
 
 	if (strlen(full) > UJOBS_MAX_KEY_BYTES)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("the key of an occurrence is too long"),
 				 errdetail("It has %zu bytes; at most %d are allowed.", strlen(full),
 						   UJOBS_MAX_KEY_BYTES),

@@ -32,7 +32,7 @@ static void
 template_error(const char *template, const char *option, const char *reason)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("option \"%s\" is not a valid template", option),
 			 errdetail("In \"%s\" %s.", template, reason),
 			 errhint("Write paths into the input in braces, such as 'onboard:{orgId}' or '{a.b.c}', and '{{' for a literal brace.")));
@@ -140,7 +140,7 @@ path_missing(const Part *part, const JsonbValue *value, const char *option)
 	else if (value != NULL)
 		what = JsonContainerIsArray(value->val.binary.data) ? "is an array" : "is an object";
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(KEY_PATH_MISSING)),
+			(ujobs_errcode(KEY_PATH_MISSING),
 			 errmsg("the input has no usable value at \"%s\" for the template of \"%s\"",
 					part->text, option), errdetail("The value at \"%s\" %s.", part->text, what),
 			 errhint("Put a string, number or boolean at that path of the input, or change the template.")));
@@ -186,7 +186,7 @@ ujobs_template_render(const UjobsTemplate *t, Jsonb *input, const char *option, 
 	}
 	if (out.len > max_bytes)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"%s\" is too long", option),
 				 errdetail("Rendered over the input it has %d bytes; at most %d are allowed.",
 						   out.len, max_bytes),

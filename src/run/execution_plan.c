@@ -27,6 +27,9 @@ chart(const UjobsDefinition *definition, UjobsExecutionPlan *plan)
 	plan->retention = ujobs_job_retention(definition, UJOBS_OUTCOME_DONE);
 	plan->timeout_ms = definition->timeout > 0 ? (definition->timeout + 999) / 1000 :
 		ujobs_guc_default_timeout;
+	if (ujobs_guc_max_timeout > 0 &&
+		(plan->timeout_ms == 0 || plan->timeout_ms > ujobs_guc_max_timeout))
+		plan->timeout_ms = ujobs_guc_max_timeout;
 	plan->step_timeout_ms = (definition->step_timeout + 999) / 1000;
 	strlcpy(plan->name, definition->name, sizeof(plan->name));
 }

@@ -93,6 +93,7 @@ settle(UjobsJob *job, UjobsVerdict *verdict, TimestampTz now)
 	if (!ujobs_job_settle(job, verdict, now))
 		refuse_old_snapshot(job->id);
 	ujobs_identity_leave(&identity);
+	ujobs_settle_log(job, verdict);
 	ujobs_lease_remove(job);
 	if (verdict->outcome == UJOBS_OUTCOME_DEAD || verdict->outcome == UJOBS_OUTCOME_CANCELLED)
 		announce_gone(job);

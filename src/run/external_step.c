@@ -90,7 +90,7 @@ static void
 refuse_name(const char *name)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(STEP_DUPLICATE)),
+			(ujobs_errcode(STEP_DUPLICATE),
 			 errmsg("step \"%s\" is of another kind", name),
 			 errdetail("The job has a step of that name, and a step is remembered by its name."),
 			 errhint("Give each step of the job a name of its own.")));
@@ -117,7 +117,7 @@ ujobs_external_step_put(const UjobsJob *job, const char *name, Jsonb *output)
 		refuse_name(name);
 	if (steps.step != NULL && steps.step->status == UJOBS_STEP_COMPLETED)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(STEP_DUPLICATE)),
+				(ujobs_errcode(STEP_DUPLICATE),
 				 errmsg("step \"%s\" is completed", name),
 				 errdetail("What a job remembers of a step is never changed."),
 				 errhint("Ask ujobs.step_get first, and do not do again what it gives.")));

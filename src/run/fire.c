@@ -88,7 +88,7 @@ definition_for(const char *job)
 
 	if (definition == NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
+				(ujobs_errcode(JOB_UNKNOWN),
 				 errmsg("job \"%s\" is not defined", job)));
 	return definition;
 }

@@ -30,13 +30,15 @@
 #include "store/inbox_store.h"
 #include "store/queue_key_store.h"
 
+#define MAX_ERROR_BYTES 8192	/* of a part of the reason why a message is parked */
+
 /* ---- reading a message ---- */
 
 static void
 refuse(const char *member, const char *detail)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("member \"%s\" of the message has an invalid value", member),
 			 errdetail_internal("%s", detail)));
 }
@@ -128,13 +130,13 @@ definition_of(Jsonb *message)
 
 	if (name == NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("the message is not that of a job"),
 				 errdetail("It is not a JSON object with a member \"name\".")));
 	definition = ujobs_definition_by_name(name);
 	if (definition == NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_UNKNOWN)),
+				(ujobs_errcode(JOB_UNKNOWN),
 				 errmsg("job \"%s\" is not defined", name),
 				 errhint("Define it here with ujobs.define_job: its messages become jobs then.")));
 	return definition;
@@ -218,8 +220,12 @@ is_passing(int sqlerrcode)
 static void
 add_member(UjobsJson *json, const char *name, const char *text)
 {
+	int			length = text == NULL ? 0 : strlen(text);
+
 	if (text != NULL)
-		ujobs_json_text(json, name, text);
+		ujobs_json_text_of(json, name, text,
+						   length > MAX_ERROR_BYTES ? pg_mbcliplen(text, length, MAX_ERROR_BYTES) :
+													  length);
 }
 
 static Jsonb *
@@ -301,14 +307,14 @@ check_signature(const UjobsIntake *m, Jsonb *message, const UjobsQueueKeys *keys
 	if (!ujobs_signature_check(text, m->payload != NULL ? m->payload_size : strlen(text),
 							   keys->key, keys->n, &why))
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(MESSAGE_FORGED)),
+				(ujobs_errcode(MESSAGE_FORGED),
 				 errmsg("a message of queue \"%s\" is not from a producer of it", m->queue),
 				 errdetail("%s.", why),
 				 errhint("Give its producer the key: ujobs.queue_key here, ujobs.set_queue_key there.")));
 	id = JB_ROOT_IS_OBJECT(message) ? text_member(message, "id") : NULL;
 	if (id == NULL || strcmp(id, m->message_id) != 0)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(MESSAGE_FORGED)),
+				(ujobs_errcode(MESSAGE_FORGED),
 				 errmsg("a message of queue \"%s\" is not from a producer of it", m->queue),
 				 errdetail("It was signed with the id \"%s\" and sent with the id \"%s\".",
 						   id != NULL ? id : "", m->message_id)));

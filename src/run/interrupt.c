@@ -170,7 +170,7 @@ ujobs_interrupt_check(void)
 {
 	if (ujobs_interrupt_timed_out())
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_TIMEOUT)),
+				(ujobs_errcode(JOB_TIMEOUT),
 				 errmsg("job ran longer than its timeout")));
 	if (cancelled)
 		ereport(ERROR,

@@ -110,7 +110,7 @@ check_conflict(const UjobsEnqueueOptions *options, const UjobsDriver *driver)
 	if (options->on_conflict == UJOBS_CONFLICT_DEDUPE)
 		return;
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("option \"on_conflict\" has an invalid value"),
 			 errdetail("Queue \"%s\" is on a broker (%s), so it is not known here whether the key is held.",
 					   options->queue, driver->driver),

@@ -16,6 +16,7 @@
 #include "model/retry.h"
 #include "run/current.h"
 #include "run/settle.h"
+#include "store/definition_store.h"
 
 #define CAP_MESSAGE 8192
 #define CAP_DETAIL 4096
@@ -118,6 +119,25 @@ ujobs_settle_failure(const UjobsDefinition *definition, const UjobsJob *job,
 										  ujobs_settle_error(error);
 	if (decision.outcome == UJOBS_OUTCOME_CANCELLED)
 		verdict->reason = "dropped";
+}
+
+void
+ujobs_settle_log(const UjobsJob *job, const UjobsVerdict *verdict)
+{
+	const UjobsDefinition *definition;
+	JsonbValue	message;
+	bool		known;
+
+	if (verdict->outcome != UJOBS_OUTCOME_DEAD || verdict->error == NULL)
+		return;
+	definition = ujobs_definition_by_id(job->definition_id);
+	known = getKeyJsonValueFromContainer(&verdict->error->root, "message", 7, &message) != NULL &&
+		message.type == jbvString;
+	ereport(LOG,
+			(errmsg("job " INT64_FORMAT " \"%s\" is a dead letter after attempt %d: %.*s", job->id,
+					definition != NULL ? definition->name : "", verdict->attempt,
+					known ? message.val.string.len : 0, known ? message.val.string.val : ""),
+			 errhidestmt(true), errhidecontext(true)));
 }
 
 static TimestampTz

@@ -32,4 +32,7 @@ pg_noreturn extern void ujobs_settle_not_ours(void);
 /* A made-up error, for failures that are not exceptions of the handler. */
 extern ErrorData *ujobs_settle_make_error(int sqlerrcode, const char *message);
 
+/* One line in the server's log if the job is a dead letter now.  In a transaction. */
+extern void ujobs_settle_log(const UjobsJob *job, const UjobsVerdict *verdict);
+
 #endif							/* UJOBS_RUN_SETTLE_H */

@@ -36,7 +36,7 @@ void
 ujobs_step_refuse_open_block(void)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(STEP_UNBALANCED)),
+			(ujobs_errcode(STEP_UNBALANCED),
 			 errmsg("step \"%s\" was begun and not ended", run.active->step.name),
 			 errdetail("Nothing can be committed, and no other step run, before its step_end."),
 			 errhint("Write CALL ujobs.step_end() in every path that follows step_begin.")));
@@ -60,7 +60,7 @@ check_went_on(void)
 {
 	if (run.suspended != NULL || run.request.entry != NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(SUSPENSION_SWALLOWED)),
+				(ujobs_errcode(SUSPENSION_SWALLOWED),
 				 errmsg("the handler went on after it was suspended in step \"%s\"",
 						run.suspended != NULL ? run.suspended->name : run.request.entry->step.name),
 				 errdetail("A suspension unwinds the handler as query_canceled (57014), which was caught."),
@@ -69,7 +69,7 @@ check_went_on(void)
 		ReThrowError(run.first_error);
 	if (run.unbalanced)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(STEP_UNBALANCED)),
+				(ujobs_errcode(STEP_UNBALANCED),
 				 errmsg("a ROLLBACK ended the block of step \"%s\"", run.active->step.name),
 				 errdetail("What the block did is undone, and the step was not remembered."),
 				 errhint("Do not end the transaction between step_begin and step_end.")));
@@ -267,7 +267,7 @@ ujobs_step_end(const UjobsStepCall *call, Jsonb *result)
 	(void) ujobs_step_here(call, run.active != NULL ? run.active->step.name : "");
 	if (!run.block)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(STEP_UNBALANCED)),
+				(ujobs_errcode(STEP_UNBALANCED),
 				 errmsg("step_end without a step that was begun"),
 				 errdetail("step_begin was not called, or it returned false because its step is completed."),
 				 errhint("Write IF ujobs.step_begin('name') THEN ... CALL ujobs.step_end(); END IF;")));

@@ -93,7 +93,7 @@ ujobs_step_memory_check_name(const char *name)
 				 errhint("Give each step of a job a name of its own.")));
 	if (name[0] == '\0' || strlen(name) > UJOBS_MAX_STEP_BYTES)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("invalid name of a step"),
 				 errdetail("It has %zu bytes.", strlen(name)),
 				 errhint("Use a name of 1 to %d bytes.", UJOBS_MAX_STEP_BYTES)));
@@ -140,7 +140,7 @@ ujobs_step_memory_check_same(const UjobsStep *remembered, const UjobsStep *asked
 		 is_same_text(remembered->match, asked->match)))
 		return;
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(STEP_CHANGED)),
+			(ujobs_errcode(STEP_CHANGED),
 			 errmsg("step \"%s\" is remembered as another step", remembered->name),
 			 errdetail("The job remembers %s; now it is %s.", words_of(remembered), words_of(asked)),
 			 errhint("Give what is new a name of its own, or let the jobs that remember the old step end first.")));
@@ -185,7 +185,7 @@ ujobs_step_memory_take(UjobsStepRun *run, const char *name, const UjobsStep *ask
 	}
 	else if (entry->used)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(STEP_DUPLICATE)),
+				(ujobs_errcode(STEP_DUPLICATE),
 				 errmsg("step \"%s\" was used twice in one attempt", name),
 				 errdetail("A step is remembered by its name."),
 				 errhint("Give each step a name of its own; in a loop, put the iteration into it.")));

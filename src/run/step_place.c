@@ -57,7 +57,7 @@ void
 ujobs_step_place_refuse(UjobsPlace place, const char *name)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(STEP_NOT_DURABLE)),
+			(ujobs_errcode(STEP_NOT_DURABLE),
 			 errmsg("step \"%s\" could not be remembered here", name != NULL ? name : ""),
 			 errdetail("%s", causes[place].detail),
 			 errhint("%s", causes[place].hint)));
@@ -68,7 +68,7 @@ void
 ujobs_step_place_refuse_outside(const char *function)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(STEP_OUTSIDE_JOB)),
+			(ujobs_errcode(STEP_OUTSIDE_JOB),
 			 errmsg("ujobs.%s was called outside a running job", function),
 			 errdetail("This session runs no job's handler."),
 			 errhint("Call it from a job's handler.")));

@@ -54,7 +54,7 @@ check_interval(const char *option, const char *fault)
 {
 	if (fault != NULL)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("option \"%s\" has an invalid value", option),
 				 errdetail_internal("%s", fault),
 				 errhint("Give a time to wait, such as '3 days'.")));
@@ -108,7 +108,7 @@ check_word(const char *what, const char *word, size_t least)
 {
 	if (strlen(word) < least || strlen(word) > UJOBS_MAX_EVENT_BYTES)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+				(ujobs_errcode(INVALID_OPTION),
 				 errmsg("invalid %s", what),
 				 errdetail("It has %zu bytes.", strlen(word)),
 				 errhint("Use %zu to %d bytes.", least, UJOBS_MAX_EVENT_BYTES)));
@@ -180,7 +180,7 @@ refuse_itself(const UjobsJob *job)
 {
 	ujobs_current_give_up();
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(INVALID_OPTION)),
+			(ujobs_errcode(INVALID_OPTION),
 			 errmsg("job %lld cannot wait for itself", (long long) job->id),
 			 errhint("Give the id of another job, such as one that this job enqueued.")));
 }
@@ -202,7 +202,7 @@ look_for_child(UjobsStep *step, Jsonb **output)
 	}
 	ujobs_current_give_up();
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+			(ujobs_errcode(JOB_NOT_FOUND),
 			 errmsg("job %lld does not exist", (long long) step->child_id),
 			 errdetail("There was never such a job, it is past its retention, or it may not be seen by this job's owner."),
 			 errhint("Wait for a job that this job enqueued, and keep it long enough by its retention.")));
@@ -220,7 +220,7 @@ static void
 refuse_late(const UjobsStep *step)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_TIMEOUT)),
+			(ujobs_errcode(JOB_TIMEOUT),
 			 errmsg("event \"%s\" did not come in time for step \"%s\"", step->event, step->name),
 			 errdetail("The step waited until %s.", timestamptz_to_str(step->wake_at)),
 			 errhint("Give the wait a longer timeout, or required => false and handle the NULL.")));
@@ -266,7 +266,7 @@ follow_child(UjobsStepRun *run, UjobsStepEntry *entry, UjobsStep *step, const Uj
 		return;
 	if (run->level == UJOBS_CALL_NESTED)
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_NOT_FOUND)),
+				(ujobs_errcode(JOB_NOT_FOUND),
 				 errmsg("job %lld does not exist any more", (long long) step->child_id),
 				 errdetail("What enqueued it was undone when drain unwound the handler; this attempt enqueued job %lld.",
 						   (long long) wait->child_id),

@@ -101,7 +101,7 @@ static void
 duplicate_error(const UjobsEnqueueOptions *options, const UjobsEnqueueItem *item, bool begun)
 {
 	ereport(ERROR,
-			(errcode(UJOBS_ERRCODE(JOB_DUPLICATE)),
+			(ujobs_errcode(JOB_DUPLICATE),
 			 errmsg("job \"%s\" already has a live job with key \"%s\"",
 					options->definition->name, item->key),
 			 begun
@@ -330,7 +330,7 @@ followers_error(const UjobsEnqueueOptions *options, const Batch *batch)
 		if (!same_key(batch->order[i - 1], item))
 			continue;
 		ereport(ERROR,
-				(errcode(UJOBS_ERRCODE(JOB_DUPLICATE)),
+				(ujobs_errcode(JOB_DUPLICATE),
 				 errmsg("two inputs for job \"%s\" have the key \"%s\"",
 						options->definition->name, item->key),
 				 errdetail("They are inputs %d and %d of the call.",

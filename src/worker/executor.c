@@ -104,7 +104,8 @@ settle_one(const UjobsJob *job, UjobsVerdict *verdict, const ErrorData *error)
 	ujobs_worker_begin();
 	ujobs_step_settle(job, error);
 	ujobs_identity_enter(&identity);
-	(void) ujobs_job_settle(job, verdict, now);
+	if (ujobs_job_settle(job, verdict, now))
+		ujobs_settle_log(job, verdict);
 	ujobs_identity_leave(&identity);
 	ujobs_worker_commit();
 }

@@ -158,13 +158,16 @@ ujobs_assign_read_rows(TimestampTz now)
 static int
 count_running(void)
 {
-	area->running = ujobs_executor_count_busy() + ujobs_outside_count();	/* why() reads it */
+	area->running = ujobs_executor_count_busy(InvalidOid) + ujobs_outside_count();	/* why() reads it */
 	return area->running;
 }
 
 static bool
 may_start_work(const UjobsExecutor *executor)
 {
+	if (ujobs_guc_max_running_per_owner > 0 && ujobs_executor_load(executor) == 0 &&
+		ujobs_executor_count_busy(executor->role) >= ujobs_guc_max_running_per_owner)
+		return false;
 	if (ujobs_guc_max_running == 0)
 		return true;
 	return count_running() < ujobs_guc_max_running + (ujobs_executor_load(executor) > 0);
@@ -437,6 +440,8 @@ grow_pool(TimestampTz now)
 		if (ujobs_guc_max_running > 0 && there > 0 &&
 			ujobs_executor_count() >= ujobs_guc_max_running)
 			continue;
+		if (ujobs_guc_max_running_per_owner > 0 && there >= ujobs_guc_max_running_per_owner)
+			continue;
 		ujobs_pool_grow(lane->role, there == 0, now);
 	}
 }
@@ -471,7 +476,8 @@ ujobs_assign_round(TimestampTz now)
 		return;
 	}
 	ujobs_tenant_queue_unblock(now);
-	notify = ujobs_guc_max_running > 0 || ujobs_queue_waits_for_limit();
+	notify = ujobs_guc_max_running > 0 || ujobs_guc_max_running_per_owner > 0 ||
+		ujobs_queue_waits_for_limit();
 	serve_all(now);
 	share_with_idle(now);
 	grow_pool(now);

@@ -540,12 +540,13 @@ ujobs_executor_count_role(Oid role)
 }
 
 int
-ujobs_executor_count_busy(void)
+ujobs_executor_count_busy(Oid role)
 {
 	int			n = 0;
 
 	for (int i = 0; i < UJOBS_MAX_SLOTS; i++)
-		n += executors[i].used && ujobs_executor_load(&executors[i]) > 0;
+		n += executors[i].used && ujobs_executor_load(&executors[i]) > 0 &&
+			(!OidIsValid(role) || executors[i].role == role);
 	return n;
 }
 

@@ -123,10 +123,13 @@ extern bool ujobs_executor_start(int index, uint32 generation, Oid role);
 /* SIGTERM to those that there are: their jobs are given back. */
 extern void ujobs_executor_terminate_all(void);
 
-/* Executors alive or being started; those of a role that are alive and stay; busy ones. */
+/*
+ * Executors alive or being started; those of a role that are alive and stay;
+ * busy ones, of a role unless it is InvalidOid.
+ */
 extern int	ujobs_executor_count(void);
 extern int	ujobs_executor_count_role(Oid role);
-extern int	ujobs_executor_count_busy(void);
+extern int	ujobs_executor_count_busy(Oid role);
 
 /* Is one of the role being started?  One that idles with another role, or -1. */
 extern bool ujobs_executor_is_starting(Oid role);
