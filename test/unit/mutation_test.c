@@ -131,7 +131,7 @@ signature_holds(Jsonb *message, bytea *key)
 		return false;
 	return strcmp(text, other) == 0 ||
 		!ujobs_signature_check(other, strlen(other), &key, 1, &why) ||
-		strncmp(text, other, strlen(text) - 70) == 0;	/* blanks around the signature alone */
+		strncmp(text, other, strlen(text) - 92) == 0;	/* blanks around the signature alone */
 }
 
 typedef struct Counts
