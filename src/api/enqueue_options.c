@@ -24,6 +24,7 @@
 #include "model/traceparent.h"
 #include "run/current.h"
 #include "store/definition_store.h"
+#include "store/queue_name_store.h"
 
 static const char *
 text_argument(FunctionCallInfo fcinfo, int n)
@@ -213,6 +214,8 @@ options_read(FunctionCallInfo fcinfo, int n, bool has_key, UjobsEnqueueCall *cal
 	o->run_at = run_at_argument(fcinfo, n, n + 1, o->now);
 	n += 2;
 	o->queue = queue_argument(fcinfo, n++, o->definition);
+	if (strcmp(o->queue, o->definition->queue) != 0)
+		ujobs_queue_name_check(o->definition->id, o->queue);
 	o->priority = priority_argument(fcinfo, n++, o->definition);
 	call->tenant = tenant_checked(text_argument(fcinfo, n++));
 	call->key = has_key ? key_argument(fcinfo, n++) : NULL;

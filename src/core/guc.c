@@ -29,6 +29,7 @@ int			ujobs_guc_log_min_duration = -1;
 char	   *ujobs_guc_databases = NULL;
 int			ujobs_guc_worker_idle_timeout = 30000;
 int			ujobs_guc_max_running = 0;
+int			ujobs_guc_max_queues = 1000;
 int			ujobs_guc_max_running_per_owner = 0;
 int			ujobs_guc_max_schema_size = 262144;
 int			ujobs_guc_max_timeout = 0;
@@ -226,6 +227,10 @@ define_engine_settings(void)
 							 "Lets http sinks reach addresses of this host's own networks.",
 							 "Read when a connection is made; off, they are refused.", &ujobs_guc_http_allow_private, false,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("ujobs.max_queues",
+							"Most queues that jobs may name beyond those that are defined.",
+							NULL, &ujobs_guc_max_queues, 1000, 1, INT_MAX,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("ujobs.max_running_per_owner",
 							"Most running jobs of one owner inside a database; 0 means no cap.",
 							NULL, &ujobs_guc_max_running_per_owner, 0, 0, INT_MAX,

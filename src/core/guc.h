@@ -26,6 +26,7 @@ extern int	ujobs_guc_log_min_duration; /* ms, -1 = off */
 extern char *ujobs_guc_databases;
 extern int	ujobs_guc_worker_idle_timeout;	/* ms */
 extern int	ujobs_guc_max_running;	/* 0 = no cap */
+extern int	ujobs_guc_max_queues;
 extern int	ujobs_guc_max_running_per_owner;	/* 0 = no cap */
 extern int	ujobs_guc_max_schema_size;	/* bytes */
 extern int	ujobs_guc_max_timeout;	/* ms, 0 = none */

@@ -41,6 +41,10 @@ typedef enum UjobsStatementId
 	UJOBS_SQL_ENQUEUE_HOLDER_LOCK,
 	UJOBS_SQL_ENQUEUE_REPLACE,
 
+	/* queue_name_store */
+	UJOBS_SQL_QUEUE_NAME_KNOWN,
+	UJOBS_SQL_QUEUE_NAME_COUNT,
+
 	/* control_store */
 	UJOBS_SQL_CONTROL_LIVE,
 	UJOBS_SQL_CONTROL_HISTORY,	/* by partition */

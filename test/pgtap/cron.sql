@@ -21,6 +21,7 @@ begin
     return next;
 exception when others then
     get stacked diagnostics message = message_text, detail = pg_exception_detail, hint = pg_exception_hint;
+    detail := regexp_replace(detail, ' ?\[X_[A-Z_]+\]$', '');
     answer := case sqlstate when 'UJ007' then 'reject' else sqlstate end;
     return next;
 end

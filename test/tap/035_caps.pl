@@ -46,6 +46,19 @@ my (undef, $out, $said) = $node->psql('postgres', q{select ujobs.define_job('for
 like($said, qr/NOTICE:  option "timeout" is cut to 1000 ms/, 'a longer timeout is cut');
 is($sql->(q{select timeout from ujobs.definitions where name = 'forever'}), '00:00:01', 'and stored so');
 
+# ---- how many queues jobs may name ----
+
+$sql->('alter system set ujobs.max_queues = 5');
+$sql->('select pg_reload_conf()');
+wait_until_sql_is($node, 'show ujobs.max_queues', '5');
+$sql->(q{select ujobs.set_queue('known', concurrency => 1); select ujobs.define_external_job('apart', '{n}', queue => 'own')});
+my $into = sub { return sql_state($node, qq{select ujobs.enqueue('apart', '{}', queue => '$_[0]', idempotency_key => gen_random_uuid()::text)}); };
+is($into->("q$_"), '', "a new queue: $_ of five") foreach 1 .. 5;
+is($into->('q6'), '53400', 'one more is refused');
+is($into->('q3'), '', 'one that is there is not');
+is($into->('known'), '', 'nor one that set_queue made known');
+is($into->('own'), '', 'nor that of the definition');
+
 $gate->quit;
 $node->stop('fast');
 done_testing();

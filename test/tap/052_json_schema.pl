@@ -33,6 +33,7 @@ begin
 exception
 	when sqlstate 'UJ003' then
 		get stacked diagnostics refused = pg_exception_detail;
+		refused := regexp_replace(refused, ' ?\[X_[A-Z_]+\]$', '');
 	when untranslatable_character then
 		refused := sqlerrm;
 end

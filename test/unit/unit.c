@@ -46,6 +46,24 @@ unit_note(const char *text,...)
 	printf("\n");
 }
 
+static int	unit_raised = 0;
+static int	unit_named = 0;
+
+/* An error of class UJ has its name as the last word of its DETAIL: apart from the rest. */
+static const char *
+split_name(char *detail)
+{
+	char	   *at = detail == NULL ? NULL : strrchr(detail, '[');
+
+	if (at == NULL || strncmp(at, "[X_", 3) != 0 || detail[strlen(detail) - 1] != ']')
+		return "";
+	detail[strlen(detail) - 1] = '\0';
+	if (at > detail)
+		at[-1] = '\0';
+	*at = '\0';
+	return at + 1;
+}
+
 void
 unit_error_keep(UnitError *error)
 {
@@ -53,6 +71,9 @@ unit_error_keep(UnitError *error)
 
 	error->raised = true;
 	strlcpy(error->sqlstate, unpack_sql_state(data->sqlerrcode), sizeof(error->sqlstate));
+	error->name = split_name(data->detail);
+	unit_named += strncmp(error->sqlstate, "UJ", 2) != 0 || error->name[0] != '\0';
+	unit_raised++;
 	error->message = data->message ? data->message : "";
 	error->detail = data->detail ? data->detail : "";
 	error->hint = data->hint ? data->hint : "";
@@ -109,6 +130,8 @@ unit_run(void)
 		unit_ok(false, "raised %s: %s (%s)", error.sqlstate, error.message, error.detail);
 	}
 	PG_END_TRY();
+	if (unit_raised > 0)
+		unit_ok(unit_named == unit_raised, "each error of class UJ has its name in its DETAIL");
 	fflush(stdout);
 	exit(0);					/* failures are in the output */
 }

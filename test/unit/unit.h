@@ -16,6 +16,7 @@ typedef struct UnitError
 {
 	bool		raised;
 	char		sqlstate[6];
+	const char *name;			/* "" but for errors of class UJ */
 	const char *message;		/* "" when there is none, as in both below */
 	const char *detail;
 	const char *hint;
