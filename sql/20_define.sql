@@ -89,8 +89,8 @@ as 'MODULE_PATHNAME', 'ujobs_sql_drop_job';
 
 comment on function ujobs.drop_job is
 $$Drops a job definition; finished jobs stay in history.
-force: cancel its live jobs, running ones too, instead of refusing.
-Errors: UJ006 it has live jobs; UJ011 no such definition; 22004 name is NULL; 42501 you are not a member of its owner.
+force: cancel its live jobs, running ones too, and mark the tasks that enqueue it as broken, instead of refusing.
+Errors: UJ006 it has live jobs, a task enqueues it, or its own handler calls this; UJ011 no such definition; 22004 name is NULL; 42501 you are not a member of its owner.
 Example: SELECT ujobs.drop_job('onboard', force => true);$$;
 
 create function ujobs.set_job_owner(name text, role name)

@@ -29,6 +29,7 @@
 #include "store/definition_store.h"
 #include "store/job_store.h"
 #include "store/store_identity.h"
+#include "store/task_store.h"
 
 PG_FUNCTION_INFO_V1(ujobs_sql_define_job);
 PG_FUNCTION_INFO_V1(ujobs_sql_define_external_job);
@@ -294,6 +295,16 @@ refuse_in_use(const char *name, int64 live)
 			 errhint("Wait for them, or pass force => true to cancel them.")));
 }
 
+static void
+refuse_used(const char *name, const char *tasks)
+{
+	ereport(ERROR,
+			(ujobs_errcode(JOB_IN_USE),
+			 errmsg("job \"%s\" is enqueued by a task", name),
+			 errdetail("These tasks name it: %s.", tasks),
+			 errhint("Drop or change them first, or pass force => true, which leaves them broken.")));
+}
+
 /* A handler that removes its own job's row would take its own completion away. */
 static void
 refuse_own(const char *name, int32 id)
@@ -329,13 +340,17 @@ drop(const char *name, int64 retention, bool force)
 	UjobsIdentity identity;
 	int32		id;
 	int64		live;
+	char	   *tasks;
 
 	ujobs_identity_enter(&identity);
 	id = ujobs_define_lock_own(&identity, name);
 	refuse_own(name, id);
 	live = ujobs_define_count_live(id);
+	tasks = ujobs_task_using(name);
 	if (live > 0 && !force)
 		refuse_in_use(name, live);
+	if (tasks != NULL && !force)
+		refuse_used(name, tasks);
 	if (live > 0)
 	{
 		UjobsCancelAll cancel = cancel_all_of(name, id, retention);
@@ -343,8 +358,12 @@ drop(const char *name, int64 retention, bool force)
 		ujobs_define_cancel_all(&identity, &cancel);
 	}
 	ujobs_define_drop(id, ujobs_clock_now());
+	if (tasks != NULL)
+		ujobs_task_break_using(name);
 	ujobs_identity_leave(&identity);
 	ujobs_definition_invalidate();
+	if (tasks != NULL)
+		ujobs_task_note_changed();
 }
 
 Datum

@@ -239,3 +239,30 @@ ujobs_task_set_broken(int32 id, int32 revision, const char *broken)
 	ujobs_query_bind_text(&args, broken);
 	(void) ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_SET_BROKEN), &args);
 }
+
+/* ---- tasks of a job ---- */
+
+char *
+ujobs_task_using(const char *job)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	UjobsResult result;
+	char	   *names;
+
+	ujobs_identity_enter(&identity);
+	ujobs_query_bind_text(&args, job);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_TASK_USING), &args);
+	names = ujobs_query_result_text(&result, 0, 0, identity.caller);
+	ujobs_identity_leave(&identity);
+	return names;
+}
+
+void
+ujobs_task_break_using(const char *job)
+{
+	UjobsArgs	args = {0};
+
+	ujobs_query_bind_text(&args, job);
+	(void) ujobs_catalogue_execute(UJOBS_SQL_TASK_BREAK_USING, &args);
+}

@@ -70,4 +70,10 @@ extern void ujobs_task_advance(UjobsTaskStep *steps, int n, TimestampTz now);
 /* Why it cannot fire; the watermark stays. */
 extern void ujobs_task_set_broken(int32 id, int32 revision, const char *broken);
 
+/* The tasks that enqueue the job, as a list of names in the current context; NULL: none does. */
+extern char *ujobs_task_using(const char *job);
+
+/* The job is gone: the tasks that enqueue it are broken. */
+extern void ujobs_task_break_using(const char *job);
+
 #endif							/* UJOBS_STORE_TASK_STORE_H */

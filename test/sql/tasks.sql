@@ -213,7 +213,12 @@ select ujobs.define_task('tasks_jobless', '0 0 * * *', 'UTC', '[["tasks_third"]]
 select ujobs.define_task('tasks_keyless', '0 0 * * *', 'UTC', '[["tasks_work", {"n": 6}]]') ->> 'name';
 select ujobs.define_task('tasks_well', '0 0 * * *', 'UTC', '[["tasks_other", {"t": "y"}]]') ->> 'name';
 update test_store.task set enqueue = '[["tasks_work", {"m": 6}]]' where name = 'tasks_keyless';
+-- A job that a task enqueues is in use.
+savepoint in_use;
 select ujobs.drop_job('tasks_third');
+rollback to in_use;
+select ujobs.drop_job('tasks_third', force => true);
+select broken from ujobs.tasks where name = 'tasks_jobless';
 revoke execute on function ujobs.define_task from tasks_owner;
 update test_store.task set owner = 4294967295, owner_name = 'tasks_nobody' where name = 'tasks_gone';
 set local ujobs.clock = '2026-03-12 00:00Z';
