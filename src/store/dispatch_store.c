@@ -260,6 +260,32 @@ ujobs_dispatch_tenant_of(int64 id)
 	return name;
 }
 
+List *
+ujobs_dispatch_gone(const int64 *ids, int n)
+{
+	UjobsIdentity identity;
+	UjobsArgs	args = {0};
+	UjobsResult result;
+	List	   *gone = NIL;
+	Datum	   *values = palloc(Max(n, 1) * sizeof(Datum));
+
+	for (int i = 0; i < n; i++)
+		values[i] = Int64GetDatum(ids[i]);
+	ujobs_query_bind_array(&args, INT8OID, values, NULL, n);
+	ujobs_identity_enter(&identity);
+	result = ujobs_query_run(ujobs_catalogue_statement(UJOBS_SQL_DISPATCH_GONE), &args);
+	MemoryContextSwitchTo(identity.caller);
+	for (uint64 row = 0; row < result.rows; row++)
+	{
+		int64	   *id = palloc(sizeof(int64));
+
+		*id = DatumGetInt64(ujobs_query_result_datum(&result, row, 0));
+		gone = lappend(gone, id);
+	}
+	ujobs_identity_leave(&identity);
+	return gone;
+}
+
 static int
 limit_of(const UjobsResult *result, uint64 row, int column)
 {

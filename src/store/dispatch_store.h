@@ -58,6 +58,9 @@ extern bool ujobs_dispatch_has_plain(const UjobsLaneKey *lane);
 extern char *ujobs_dispatch_tenant_of(int64 id);
 
 /* A queue that was paused or limited. */
+/* Those of the jobs that have no row any more (int64 *). */
+extern List *ujobs_dispatch_gone(const int64 *ids, int n);
+
 typedef struct UjobsQueueRow
 {
 	char		name[NAMEDATALEN];

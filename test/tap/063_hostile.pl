@@ -97,6 +97,15 @@ is($sql->("select ujobs.retry($id) ->> 'state'"), 'ready', 'the job can be retri
 is(job_end($node, $id), 'done 2', 'and ends');
 is($sql->('select * from ujobs.check()'), '', 'the store is sound');
 
+# COMMIT PREPARED leaves no hint: the next look at the rows finds that the job is gone.
+$sql->(handler_sql('sleeps', 'begin perform pg_sleep(3600); return null; end'));
+$id = enqueue_job($node, 'sleeps');
+wait_until_sql($node, "select exists (select from ujobs.workers where job_id = $id)");
+$sql->("begin; select ujobs.cancel($id); prepare transaction 'cancel'");
+$sql->("commit prepared 'cancel'");
+wait_until_sql($node, "select not exists (select from ujobs.workers where job_id = $id)");
+is($sql->("select state from ujobs.jobs where id = $id"), 'cancelled', 'an attempt whose job was cancelled by COMMIT PREPARED is interrupted');
+
 # ---- settings that would turn an error into the end of the process ----
 
 $sql->(q{alter system set exit_on_error = on});

@@ -107,6 +107,20 @@ ujobs_assign_look_at_claims(TimestampTz now)
 
 /* ---- rows ---- */
 
+/* Jobs that were cancelled without a hint, as by COMMIT PREPARED: their attempts go on. */
+static void
+cancel_gone(void)
+{
+	int			n;
+	int64	   *ids = ujobs_outstanding_all(&n);
+	ListCell   *lc;
+
+	if (n == 0)
+		return;
+	foreach(lc, ujobs_dispatch_gone(ids, n))
+		ujobs_executor_cancel(*(int64 *) lfirst(lc));
+}
+
 void
 ujobs_assign_rescan(TimestampTz now)
 {
@@ -123,6 +137,7 @@ ujobs_assign_rescan(TimestampTz now)
 													 ujobs_hash_tenant(leased->tenant), now));
 	}
 	ujobs_routing_take_back(&returns, now);
+	cancel_gone();
 }
 
 void

@@ -154,8 +154,8 @@ ujobs_outstanding_cancel(int64 id)
 	return e != NULL;
 }
 
-int64 *
-ujobs_outstanding_cancelled(int *n)
+static int64 *
+list(bool only_cancelled, int *n)
 {
 	HASH_SEQ_STATUS status;
 	Entry	   *e;
@@ -165,10 +165,22 @@ ujobs_outstanding_cancelled(int *n)
 	hash_seq_init(&status, entries);
 	while ((e = hash_seq_search(&status)) != NULL)
 	{
-		if (e->cancelled)
+		if (e->cancelled || !only_cancelled)
 			ids[(*n)++] = e->id;
 	}
 	return ids;
+}
+
+int64 *
+ujobs_outstanding_cancelled(int *n)
+{
+	return list(true, n);
+}
+
+int64 *
+ujobs_outstanding_all(int *n)
+{
+	return list(false, n);
 }
 
 /* ---- executors that ended with a job at hand ---- */

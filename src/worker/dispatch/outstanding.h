@@ -62,6 +62,9 @@ extern void ujobs_outstanding_wait_is_over(int64 id);
 extern bool ujobs_outstanding_cancel(int64 id);
 extern int64 *ujobs_outstanding_cancelled(int *n);
 
+/* All that executors have: palloc'd, *n of them. */
+extern int64 *ujobs_outstanding_all(int *n);
+
 /*
  * How often an executor ended with the job at hand; count one more, and return
  * the sum; forget it.
