@@ -2,7 +2,7 @@
  * api_queue.c: ujobs.set_queue, the limits of a queue.
  *
  * They are rows like everything else: the engine follows at commit.  Jobs that
- * run when a limit gets smaller finish; nothing more starts until there is room.
+ * run when a limit gets smaller finish; nothing more starts until fewer run than it allows.
  */
 #include "postgres.h"
 

@@ -1,7 +1,7 @@
 /*
  * job_grant.c: who may call publish and publish_event.
  *
- * Everybody must be able to call them from inside a job, and outside only whom
+ * All roles must be able to call them from inside a job, and outside only whom
  * an administrator lets.  The server knows no such rule: who lacks EXECUTE
  * never comes here.  So PUBLIC keeps EXECUTE, and the function reads its own
  * grants without PUBLIC's (docs/decisions/005).

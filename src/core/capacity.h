@@ -33,7 +33,7 @@ extern UjobsCapacity ujobs_capacity_ask(int wanted);
 /*
  * An executor that can be spared, or -1: of the role with the most executors; when
  * every role has one only, the one that did most, so that roles and databases
- * take turns.
+ * are served one after the other.
  */
 extern int	ujobs_capacity_surplus(uint32 *generation);
 

@@ -25,7 +25,7 @@ extern void ujobs_waited_for_add(UjobsWaitedFor *waited_for, const int64 *ids, i
  */
 extern void ujobs_waited_for_replace(UjobsWaitedFor *waited_for, const int64 *ids, int n);
 
-/* After the end is visible and a memory barrier: may anybody wait for it? */
+/* After the end is visible and a memory barrier: may a session or a job wait for it? */
 static inline bool
 ujobs_waited_for_test(UjobsWaitedFor *waited_for, int64 id)
 {

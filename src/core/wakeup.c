@@ -2,7 +2,7 @@
  * wakeup.c: commit hints, step 2 of the walk of a job.
  *
  * One transaction callback per backend, registered at the first note.  At
- * XACT_EVENT_COMMIT the rows are visible to everybody, so a process that is woken
+ * XACT_EVENT_COMMIT the rows are visible to all sessions, so a process that is woken
  * finds them.  The callback neither allocates nor raises: the area was
  * attached when the note was made.
  */

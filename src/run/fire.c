@@ -4,7 +4,7 @@
  * For each pick: which occurrences fire (model/task.c), and as which jobs
  * with which keys.  What is wrong with a task is found here, before anything
  * is written, so that a broken one does not fail the others.  Then one statement moves all
- * watermarks and says whose turn it was, and the jobs of those go in, those
+ * watermarks and says which tasks were not fired by another session, and their jobs go in, those
  * alike in one statement.
  *
  * No code of users runs: an enqueue_fn is called by the job that is enqueued
@@ -220,7 +220,7 @@ try_collect(DueJobs *jobs, UjobsPick *pick, int number, TimestampTz now)
 
 /* ---- rows ---- */
 
-/* Those whose turn it is. */
+/* Moves the watermarks; a task that another session fired meanwhile is not taken. */
 static void
 advance(UjobsPick *picks, int n, TimestampTz now)
 {

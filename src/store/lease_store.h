@@ -3,7 +3,7 @@
  *
  * A lease is a random number that no other claim will have: who shows it
  * speaks for the job, as long as the lease's row exists and the job is in
- * state 'l'.  Everybody who changes a leased job locks the job's row first,
+ * state 'l'.  A session that changes a leased job locks the job's row first,
  * so its lease does not change under him.
  *
  * Functions that take or hold a job need a transaction, no snapshot and no

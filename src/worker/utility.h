@@ -10,7 +10,7 @@
  * Installs the utility hook (preloaded servers only): COMMIT PREPARED asks
  * for a rescan; DROP, CREATE ... TEMPLATE and ALTER DATABASE first ask the
  * engine of that database to leave, because the server refuses them while
- * anybody is connected.
+ * a session is connected.
  */
 extern void ujobs_utility_install(void);
 

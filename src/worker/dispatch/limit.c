@@ -357,7 +357,7 @@ row_of(const UjobsCap *cap, const List *queues)
 	return &none;
 }
 
-/* Everybody who waits tries again. */
+/* All tenants that wait try again. */
 static void
 follow_queues(TimestampTz now)
 {

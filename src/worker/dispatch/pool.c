@@ -151,7 +151,7 @@ free_slot(Oid role, bool needed, TimestampTz now)
 
 /*
  * max_worker_processes is exhausted.  Then ujobs.max_workers counts as the
- * number of executors that there are, and roles and databases take turns.
+ * number of executors that there are, and roles and databases are served one after the other.
  */
 static void
 follow_shortage(Role *r, bool needed, TimestampTz now)

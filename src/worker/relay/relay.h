@@ -13,7 +13,7 @@ extern PGDLLEXPORT void ujobs_relay_main(Datum arg);
 
 /*
  * The dispatcher, outside a transaction: start it when it is not there and
- * there is a sink and room for it (core/capacity.h).  Returns when to call it again
+ * there is a sink and a free process for it (core/capacity.h).  Returns when to call it again
  * at the latest.
  */
 extern TimestampTz ujobs_relay_ensure(UjobsEngine *engine);
