@@ -32,7 +32,9 @@
 static inline AclResult
 object_aclcheck(Oid classid, Oid objectid, Oid roleid, AclMode mode)
 {
-	Assert(classid == ProcedureRelationId);
+	Assert(classid == ProcedureRelationId || classid == DatabaseRelationId);
+	if (classid == DatabaseRelationId)
+		return pg_database_aclcheck(objectid, roleid, mode);
 	return pg_proc_aclcheck(objectid, roleid, mode);
 }
 #endif

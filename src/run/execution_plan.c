@@ -10,7 +10,9 @@
 #include "utils/snapmgr.h"
 #include "access/htup_details.h"
 #include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -48,6 +50,10 @@ ujobs_execution_plan_missing_owner(const UjobsDefinition *definition, bool needs
 	if (needs_session && UJOBS_COMPAT_OWNER_NEEDS_LOGIN && !may_login)
 		return psprintf("owner \"%s\" of job \"%s\" may not log in", definition->owner_name,
 						definition->name);
+	if (needs_session && object_aclcheck(DatabaseRelationId, MyDatabaseId, definition->owner,
+										 ACL_CONNECT) != ACLCHECK_OK)
+		return psprintf("owner \"%s\" of job \"%s\" may not connect to the database",
+						definition->owner_name, definition->name);
 	return NULL;
 }
 

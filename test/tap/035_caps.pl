@@ -59,6 +59,18 @@ is($into->('q3'), '', 'one that is there is not');
 is($into->('known'), '', 'nor one that set_queue made known');
 is($into->('own'), '', 'nor that of the definition');
 
+# ---- an owner that may not connect to the database ----
+
+$sql->('create database closed');
+$node->safe_psql('closed', q{create extension ujobs; grant create on schema public to modest; grant execute on function ujobs.define_job to modest});
+$node->safe_psql('closed', handler_sql('shut', 'begin return null; end'), extra_params => [ '-U', 'modest' ]);
+$node->safe_psql('closed', 'revoke connect on database closed from public');
+my $shut = enqueue_job($node, 'shut', database => 'closed');
+wait_until_sql_is($node, "select concat_ws(' ', state, attempt, last_error ->> 'sqlstate') from ujobs.jobs where id = $shut", 'suspended 0 UJ025', database => 'closed');
+like($node->safe_psql('closed', "select ujobs.why($shut) ->> 'reason'"), qr/owner "modest" of job "shut" may not connect to the database/, 'why() says what is missing');
+$node->safe_psql('closed', 'grant connect on database closed to modest');
+is(job_end($node, $shut, database => 'closed'), 'done 1', 'it goes on when the owner may');
+
 $gate->quit;
 $node->stop('fast');
 done_testing();

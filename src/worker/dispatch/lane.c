@@ -9,6 +9,7 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
 #include "access/htup_details.h"
 
 #include "core/compat.h"
@@ -137,7 +138,8 @@ role_can_serve(Oid role)
 		return false;
 	can = !UJOBS_COMPAT_OWNER_NEEDS_LOGIN || ((Form_pg_authid) GETSTRUCT(tuple))->rolcanlogin;
 	ReleaseSysCache(tuple);
-	return can;
+	return can &&
+		object_aclcheck(DatabaseRelationId, MyDatabaseId, role, ACL_CONNECT) == ACLCHECK_OK;
 }
 
 /*
